@@ -29,8 +29,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Bot. Token, Journal and UploadsDir are required; zero values of the others mean the defaults.
-// With an empty Allow the bot answers no user.
+// Options configures a Bot. Token, Journal and UploadsDir are required. Zero values of the other fields mean the
+// defaults. If Allow is empty, the bot answers no user.
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
@@ -67,7 +67,8 @@ type Options struct {
 	// Checks runs the checks for /doctor. It may be nil.
 	Checks func(context.Context) checks.Report
 
-	// SetAway is for /terminal on and off; see sessions.Options. nil: terminals do not ask in chats.
+	// SetAway is for "/terminal on" and "/terminal off"; see sessions.Options. If it is nil, terminals do not ask in
+	// chats.
 	SetAway func(by orchestrator.Press, choice string) error
 
 	FileMarks bool // answers may name files to send
@@ -75,8 +76,8 @@ type Options struct {
 	Listener updates.Listener // turns speech into text; nil: users get instructions how to set one up
 	Confirm  bool             // users confirm transcripts
 
-	// Noticed gets the text of every message outside of cards and approvals before it is sent, perhaps again after a
-	// failure; key identifies it. It must not block. It may be nil.
+	// Noticed gets the text of every message that is neither a card nor an approval, before it is sent. After a failure
+	// it may get the text again; key identifies it. It must not block. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	Lang  *lang.Choices           // language of every text for users
@@ -247,11 +248,11 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 // Backlog returns how many calls to Telegram wait, and for how long the oldest has waited.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
-// Run serves users until ctx is done: it handles the updates that the previous process left in the journal, then polls.
-// It returns once no handler is running any more; unhandled updates stay in the journal. Content that the orchestrator
-// shows afterwards is sent until Close. Call Run once.
+// Run serves users until ctx is done. It first handles the updates that the previous process left in the journal, and
+// then polls. It returns when no handler is running. Updates that were not handled stay in the journal. Content that
+// the orchestrator shows after that is still sent, until Close. Call Run once.
 //
-// It returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the journal's
+// Run returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the journal's
 // disk fails, or the error of the journal.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	me, err := updates.Identify(ctx, b.api, b.log)
@@ -310,7 +311,7 @@ func (b *Bot) startMessages() {
 	b.running.Go(func() { b.messages.Run(ctx) })
 }
 
-// Close sends everything that must be delivered until ctx is done, then gives up; unsent messages stay in the journal.
+// Close sends everything that must be delivered. When ctx is done, it gives up; unsent messages stay in the journal.
 // Call it after Run has returned and the orchestrator is closed.
 func (b *Bot) Close(ctx context.Context) error {
 	if b.endMessages != nil {

@@ -21,8 +21,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of buttons. The data of each names its object, except for menus, so they work after a restart too; the
-// domain decides whether the action is still possible. Those of menus carry a nonce.
+// Actions of buttons. Most buttons contain the name of their object, so they still work after a restart; the domain
+// then decides whether the action is still possible. The buttons of menus contain a nonce instead.
 const (
 	actShow      = "v"
 	actCancel    = "c"

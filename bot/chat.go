@@ -43,7 +43,8 @@ var (
 	_ orchestrator.FileSender     = (*Chat)(nil)
 )
 
-// ShowApproval shows an approval or a question, or its new state. Before Run it only records it; the bot sends it then.
+// ShowApproval shows the current state of an approval or a question. Before Run it only records the approval, and Run
+// then sends it.
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
@@ -102,7 +103,8 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 	return c.cards.Remark(ctx, t, line)
 }
 
-// Say sends a message about a job that had no turn, in place of the turn's card, at most once; see Cards.Say.
+// Say sends a message about a job that had no turn. It replaces the card of the turn, and is sent at most once; see
+// Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
 	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
 		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},

@@ -19,18 +19,18 @@ type Desk interface {
 	agent.Service
 	display.Service
 
-	// Steer adds a waiting prompt to the running turn; the prompt then gets no turn of its own. It returns
-	// ErrNotWaiting if the prompt no longer waits or no turn is running; ErrCannotSteer if the agent accepts nothing
-	// now, and the prompt continues to wait as the first; ErrSteerUnknown if it is unknown whether the prompt arrived,
-	// and it is shown as interrupted.
+	// Steer adds a waiting prompt to the running turn. The prompt then gets no turn of its own. Steer returns:
+	//   - ErrNotWaiting if the prompt no longer waits, or no turn is running
+	//   - ErrCannotSteer if the agent accepts nothing now; the prompt then waits as the first in the queue
+	//   - ErrSteerUnknown if it is unknown whether the agent got the prompt; it is then shown as interrupted
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
-	// Interrupt stops the running turn and runs the waiting one next. The rest of the queue stays. It returns
+	// Interrupt stops the running turn and runs the waiting turn next. The other turns stay in the queue. It returns
 	// ErrNotWaiting if the turn no longer waits.
 	Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
-	// StartOver stops the turn of a message. Next it runs that turn's prompt and the prompt of a waiting turn as one.
-	// It returns ErrNotWaiting if the first is not running or the second no longer waits.
+	// StartOver stops the running turn of a message. Then it runs the prompt of that turn and the prompt of a waiting
+	// turn as one prompt. It returns ErrNotWaiting if the first turn is not running or the second no longer waits.
 	StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error
-	// Restart stops a running turn and runs its prompt with another text next. It returns ErrNoTurn if the turn is not
+	// Restart stops a running turn and then runs its prompt with another text. It returns ErrNoTurn if the turn is not
 	// running, ErrElsewhere, and ErrRepeated on a second press.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
@@ -39,11 +39,14 @@ type Desk interface {
 	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. w overrides the choices of
 	// the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
-	// Stop stops the running turn of a conversation and empties its queue; for a member, only the member's own turns.
-	// First it ends the running turn and calls told, with nil if none was running; it waits for nothing before that.
-	// Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it stores them later,
-	// except for the notices; if ductor ends before that, the next process handles the updates again. Turns that came
-	// after the press are not stopped.
+	// Stop stops the running turn of a conversation and empties its queue. For a member, it stops only the member's own
+	// turns. It never stops turns that came after the press.
+	//
+	// First it ends the running turn, without waiting for anything, and calls told with that turn, or with nil if none
+	// was running. Then it calls answer, and stores the stopped turns and the result of answer in one commit.
+	//
+	// If the commit fails, Stop returns an error and ductor stores the stopped turns later, without the notices of
+	// answer. If ductor ends before that, the next process handles the updates again.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// StopTurn stops one running turn and nothing else. It returns ErrNoTurn if the turn is not running, ErrElsewhere,
@@ -62,12 +65,12 @@ type Desk interface {
 	// MoveChat moves everything of a group to its new id.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// New ends the current session. The next prompt starts another; a running turn continues in the old one. Parts of
-	// an answer that the chat does not show yet are not sent.
+	// New ends the current session. The next prompt starts a new session. A running turn continues in the old session.
+	// Parts of an answer that the chat does not show yet are not sent.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose carries out a user's choice after a turn that did not end well. Of the choices that run the prompt again
-	// only one can be made, and only once: after that it returns ErrRepeated. It may also return ErrElsewhere,
+	// Choose carries out a user's choice after a turn that did not end well. Several choices run the prompt again; the
+	// user can make only one of these, once. After that Choose returns ErrRepeated. It may also return ErrElsewhere,
 	// ErrStillOpen, and ErrBadChoice for a choice that was not offered. ActionDrop ends the pause before a retry of a
 	// running turn, and deletes the job that ActionLater created.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,

@@ -156,7 +156,8 @@ func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed logs a sign that failed. None is important enough for more.
+// missed returns a callback that logs that a sign of progress, such as a reaction, could not be shown. Signs are not
+// important enough for more than a log line.
 func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

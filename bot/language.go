@@ -32,7 +32,7 @@ func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes
 	return append(codes, lang.AsTelegram), append(names, p.Text(none))
 }
 
-// command answers "/language". With a language it chooses that; without one it offers all.
+// command answers "/language". If args names a language, it chooses that language. Otherwise it offers all languages.
 func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := l.lang.Of(by.Conversation.Chat)
 	if args == "" {

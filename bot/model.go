@@ -35,8 +35,8 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 }
 
 // byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
-// the edit finishes the command: if ductor stops before, the next process runs the command again, and later messages of
-// the user wait for it.
+// the edit finishes the command. If ductor stops before the edit, the next process runs the command again, and later
+// messages of the user wait for it.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards shows that prompts wait: a small message below each, with a button that removes the prompt from the queue.
-// The message disappears once the turn runs, even after a restart. Safe for concurrent use; no method waits for the
-// network.
+// queueCards shows that prompts wait. Each prompt gets a small message below it, with a button that removes the prompt
+// from the queue. The message disappears when the turn runs, even after a restart. No method waits for the network.
+// Safe for concurrent use.
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
@@ -68,8 +68,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. When its turn runs, the card disappears; when its turn is cancelled, it
-// becomes a note.
+// content returns the content of a card. When the card's turn runs, the card disappears. If the turn is cancelled, the
+// card becomes a note.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {

@@ -33,8 +33,9 @@ type editedPrompt struct {
 // editKey returns the journal key of the new text.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is the prompt of the running turn and its words changed. Of several
-// edits the newest counts. If it returns false, it has done nothing; otherwise it has finished the updates.
+// offer offers to start over with text, if message is the prompt of the running turn and its words have changed. If the
+// message was edited several times, the newest edit counts. offer returns false if it has done nothing. Otherwise it
+// has finished the updates.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)

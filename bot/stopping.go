@@ -59,8 +59,8 @@ func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID)
 	}
 }
 
-// stillAlive is the time after which an abort names the processes that still run: the grace of an agent and five
-// seconds.
+// stillAlive is the time after which an abort names the processes that still run. It is the time that an agent has to
+// end, plus five seconds.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
 // stopReply is the answer to an abort. It shows "Stopping…" once the turn was told to end, and "Stopped." once the

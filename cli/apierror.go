@@ -9,14 +9,15 @@ import (
 	"sync"
 )
 
-// APIError is an error of a model's API as an agent passes it on. Each field may be empty.
+// APIError is an error of a model's API, in the form in which an agent passes it on. Each field may be empty.
 type APIError struct {
 	Status int    // of HTTP
 	Name   string // the name that the API or the agent gives to the error, such as overloaded_error
 	Text   string // may contain the API's JSON
 }
 
-// Kind returns the kind of failure. It evaluates the status and the name, which may be in the text, and then the words.
+// Kind returns the kind of failure. It checks the status first, then the name, which may be part of the text, and then
+// the words.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
@@ -104,7 +105,7 @@ var (
 )
 
 // kindOfNames returns the kind of failure for the names of an error. Names that only tell which side is at fault have
-// the lowest priority: OpenAI's API calls most errors an invalid request.
+// the lowest priority, because OpenAI's API calls most errors an invalid request.
 func kindOfNames(e APIError) FailureKind {
 	names := []string{e.Name}
 	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {

@@ -10,30 +10,33 @@ import (
 // ApprovalID is the agent's ID of an approval or of questions. It is unique within a turn.
 type ApprovalID string
 
-// ApprovalAsked is the event that the agent waits for a user's decision about a tool.
+// ApprovalAsked is the event that the agent waits until a user decides whether it may use a tool.
 type ApprovalAsked struct {
 	ID    ApprovalID `json:"id"`
 	Tool  string     `json:"tool"`            // the agent's own name for it, such as "Bash"; PlanTool for a plan
 	Title string     `json:"title,omitempty"` // one line: the exact command, the path
-	// Detail is the whole text to decide on, such as a command or a plan. It is empty if Title contains everything.
+	// Detail is the whole text that the user decides on, such as a command or a plan. It is empty if Title contains
+	// everything.
 	Detail  string          `json:"detail,omitempty"`
 	Changes []FileChanged   `json:"changes,omitempty"` // the changes that the tool would make, if the agent lists them
 	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent sent it; may be nil
 	// Fields are the remaining parts of the request, as Reading.Fields finds them.
 	Fields []Field `json:"fields"`
-	// Missing names a part that the agent left out, such as "the command". Such a request cannot be allowed. It is
-	// empty if the request is complete.
+	// Missing names a part that the agent left out, such as "the command". Users cannot allow such a request. Missing
+	// is empty if the request is complete.
 	Missing string `json:"missing,omitempty"`
 	Effect  Effect `json:"effect,omitzero"`
 	Reason  string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
-	// The tool's ToolStarted, which may come before the request or after its approval; may be empty.
+	// Started is the ID of the tool's ToolStarted, which may come before the request or after its approval. It may be
+	// empty.
 	Started ToolID `json:"started,omitempty"`
 	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
-// PlanTool is the Tool of an ApprovalAsked for a plan: allowing it lets the agent start. If the agent stores the plan
-// in a file, Title is the path and Detail and Input are empty; the code that asks the user reads the file.
+// PlanTool is the Tool of an ApprovalAsked for a plan. If the user allows the plan, the agent starts to work. If the
+// agent stores the plan in a file, Title is the path, and Detail and Input are empty. The code that asks the user then
+// reads the file.
 const PlanTool = "plan"
 
 // QuestionAsked is the event that the agent waits for a user's answers.
@@ -44,7 +47,7 @@ type QuestionAsked struct {
 	Questions []Question
 }
 
-// Question is a question of an agent, which may ask several together.
+// Question is a question of an agent. An agent may ask several questions together.
 type Question struct {
 	Header  string   `json:"header,omitempty"` // a word or two; may be empty
 	Text    string   `json:"text"`
@@ -88,8 +91,8 @@ const (
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer: it gave up, or received
-// it.
+// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer, because it has received
+// one or has given up.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
@@ -99,7 +102,7 @@ type ApprovalWithdrawn struct {
 // Asks is the set of a turn's open requests to users. Create it with make.
 type Asks map[ApprovalID]bool
 
-// Note processes an event of the turn and reports whether it is about a request.
+// Note processes an event of the turn and reports whether the event is about a request.
 func (a Asks) Note(ev Event) (about bool) {
 	switch ev := ev.(type) {
 	case ApprovalAsked:
@@ -126,13 +129,13 @@ type Decision struct {
 	Answers [][]string
 }
 
-// Widens reports whether the request asks for more rights than usual. Rules must not allow it, because they do not
-// cover such rights.
+// Widens reports whether the request asks for more rights than usual. Rules must not allow such a request, because
+// rules do not cover these rights.
 func (a ApprovalAsked) Widens() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
 }
 
-// SaysMore reports whether a field contains more than title, detail, changes and the parts of an edit.
+// SaysMore reports whether the request has fields that its title, detail, changes and edit parts do not already show.
 func (a ApprovalAsked) SaysMore() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
 }
@@ -147,15 +150,15 @@ func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
 }
 
-// Names reports whether the request names a file of files: as a file to change, as a field, or as a text in its input.
+// Names reports whether the request names one of files: as a file to change, as a field, or as a text in its input.
 func (a ApprovalAsked) Names(files []string, dir string) bool {
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(a.Fields, func(f Field) bool { return NamesOne(files, dir, f.Value) }) ||
 		Names(files, dir, a.Input)
 }
 
-// DistinctParts returns the fields and the values of the input that distinguish the request from others, ordered by name.
-// Requests that differ only in labels have the same.
+// DistinctParts returns the fields and input values that distinguish this request from other requests, ordered by name.
+// It omits labels: requests that differ only in labels have the same parts.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
 	for _, f := range a.Fields { // a repeated key is not a label
@@ -186,7 +189,7 @@ func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether a user can allow the request: it must describe its action.
+// Allowable reports whether a user can allow the request. Its action must be described.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// Effect describes the action of a request in the same words for all agents. The dialect fills it in as far as it is
-// certain, because rules and permission modes decide by it. The zero value promises nothing, so they ask the user.
+// Effect describes the action of a request in words that are the same for all agents. Rules and permission modes decide
+// by it, so a dialect sets only fields that are certain. The zero value promises nothing, so rules and modes ask the
+// user.
 type Effect struct {
 	Dir string `json:"dir,omitempty"` // the directory that it works in
 	// Command is set if the request does nothing but run this command line in Dir.
@@ -41,7 +42,7 @@ func ShellUseFor(reason string) ShellUse {
 	return ShellExplained
 }
 
-// Reach is how much a rule for one request can cover.
+// Reach determines how much a rule for one request can cover.
 type Reach string
 
 // The reaches, from narrow to wide.
@@ -67,8 +68,8 @@ func identifyingFields() []string {
 	}
 }
 
-// EffectOf returns the effect of an input in a turn with the working directory dir, by the field names that agents
-// share. usual has the values of further fields that do not change the action of a command.
+// EffectOf returns the effect of an input in a turn with the working directory dir. It uses the field names that agents
+// share. usual lists the values of other fields that do not change the action of a command.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
@@ -100,7 +101,7 @@ func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	return e
 }
 
-// HasOnlyFields reports whether an input is an object that has no other fields than these and repeats none.
+// HasOnlyFields reports whether an input is an object with no fields other than names, and without repeated fields.
 func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	fields, ok := effectiveFields(input)
 	for name := range fields {
@@ -133,7 +134,8 @@ func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
-// inShell matches a shell that runs one command without quotes inside. Some agents write one around every command.
+// inShell matches a shell that runs one command without quotes inside. Some agents wrap such a shell around every
+// command.
 var inShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
 })

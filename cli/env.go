@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// BaseEnv lists the variables that every agent may see: they let programs find their files, their network and their
-// language. None of them should contain a secret; dialects add the keys of model vendors.
+// BaseEnv lists the variables that every agent may see. Programs need them to find their files, their network and their
+// language. None of them should contain a secret. Dialects add the keys of model vendors.
 func BaseEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "NO_COLOR",
@@ -15,8 +15,8 @@ func BaseEnv() []string {
 		"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "GNUPGHOME",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-		// Not GIT_*: GIT_DIR and similar variables would turn every directory into one repository, and
-		// GIT_CONFIG_VALUE_n may hold tokens.
+		// GIT_* is not allowed as a whole: GIT_DIR and similar variables would turn every directory into one
+		// repository, and GIT_CONFIG_VALUE_n may hold tokens.
 		"GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_EDITOR",
 		"EDITOR", "VISUAL", "PAGER",
 		"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME",
@@ -25,8 +25,8 @@ func BaseEnv() []string {
 	}
 }
 
-// neverPassed lists the marks of an agent run that ductor itself may be part of, and ductor's own variables. An agent
-// that sees them believes that it is nested, or learns the bot's token.
+// neverPassed lists ductor's own variables, and variables that mark an agent's run, because ductor itself may run
+// inside an agent. An agent that saw them would believe that it is nested, or would learn the bot's token.
 func neverPassed() []string {
 	return []string{
 		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
@@ -37,14 +37,16 @@ func neverPassed() []string {
 	}
 }
 
-// ChatIDVar contains the chat that an agent and its tools work for. ChatIDVar and the variables with the prefix
-// ToolVars are the only variables of ductor that an agent may see, and only if they are in ChildEnv's extra.
+// ChatIDVar contains the chat for which an agent and its tools work. An agent may see no variables of ductor except
+// ChatIDVar and those with the prefix ToolVars. It sees these only if they are in ChildEnv's extra.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
-// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") that allow names, and all of
-// extra, which has priority. A name in allow that ends in * is a prefix. Marks of an agent run around ductor, and
-// ductor's own variables, never pass, except ChatIDVar and ToolVars in extra. The result is sorted and contains each
-// name once. The caller includes BaseEnv in allow.
+// ChildEnv returns the environment of an agent. It contains the variables of parent ("NAME=value") that allow names,
+// and all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv
+// in allow.
+//
+// ChildEnv never passes the marks of an agent run around ductor, nor ductor's own variables, except ChatIDVar and
+// ToolVars in extra. The result is sorted and contains each name once.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}
@@ -74,8 +76,9 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even allowed
-// ones, and those of leads: the dialect's own names or NAME_* patterns. If home is empty, it returns env unchanged.
+// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even if they
+// are allowed. leads are further names or NAME_* patterns of the dialect to remove. If home is empty, AtHome returns
+// env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env
@@ -90,8 +93,8 @@ func AtHome(env []string, home string, leads ...string) []string {
 	return own
 }
 
-// Variable returns the value of a variable in an environment. As in a process, the last entry counts. It returns "" if
-// it finds none.
+// Variable returns the value of a variable in an environment. If the variable occurs several times, the last entry
+// counts, as in a process. It returns "" if the variable is missing.
 func Variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
@@ -101,8 +104,8 @@ func Variable(env []string, name string) string {
 	return ""
 }
 
-// PickEnv returns the lines of an .env file that set the given variables; names may contain NAME_* patterns. It loses
-// the continuation of a value over several lines.
+// PickEnv returns the lines of an .env file that set the given variables. names may contain NAME_* patterns. If a value
+// continues over several lines, PickEnv loses the continuation.
 func PickEnv(file []byte, names ...string) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(string(file)) {

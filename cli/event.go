@@ -24,19 +24,19 @@ type Event interface{ event() }
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	// Forgets is set for an agent that removes the prompt of a failed turn from its session: only PromptAccepted proves
-	// that it knows the turn.
+	// Forgets is set for an agent that removes the prompt of a failed turn from its session. Only PromptAccepted then
+	// proves that the agent knows the turn.
 	Forgets bool
 	// Mute is set for an agent that does not report failures and retries of its model's API.
 	Mute bool
 }
 
-// PromptAccepted is the event that the prompt is in the agent's session, with everything before it in the request: the
-// agent's next turn knows it, however this one ends. It comes at most once in a turn.
+// PromptAccepted is the event that the agent's session contains the prompt, and everything before it in the request.
+// The agent's next turn knows it, however this turn ends. The event comes at most once in a turn.
 type PromptAccepted struct{}
 
-// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt: an agent that answers or
-// works has.
+// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. An answer or a tool proves
+// it.
 func ShowsAcceptance(ev Event) bool {
 	switch ev := ev.(type) {
 	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
@@ -62,9 +62,9 @@ type ToolStarted struct {
 	Name  string          // the agent's own name for the tool, such as "Bash"
 	Title string          // one line for users: the command, the path, the query
 	Input json.RawMessage // whole input as the agent sent it; may be nil
-	// Parent is set if a sub-agent uses the tool: the tool that started the sub-agent.
+	// Parent is set if a sub-agent uses the tool. It is the tool that started the sub-agent.
 	Parent ToolID
-	// At is the start time; zero means just now. It is in the past when a resumed turn is replayed.
+	// At is the start time; zero means just now. When a resumed turn is replayed, At is in the past.
 	At time.Time
 }
 
@@ -130,7 +130,7 @@ type PlanStep struct {
 // PlanState is the state of a step of a plan.
 type PlanState string
 
-// The states of a step. Anything else means PlanOpen.
+// PlanState values. Any other value means PlanOpen.
 const (
 	PlanOpen   PlanState = "open"
 	PlanActive PlanState = "active"
@@ -148,12 +148,13 @@ func PlanStateOf(status string) PlanState {
 	return PlanOpen
 }
 
-// StatusKind is an activity of an agent that shows neither text nor tools.
+// StatusKind is an activity of an agent during which it shows neither text nor tools.
 type StatusKind string
 
 // The kinds of status.
 const (
-	// The agent starts; ends with SessionStarted, or with StatusIdle if Detail names what it waits for.
+	// StatusStarting: the agent starts. It ends with SessionStarted. If Detail names something for which the agent
+	// waits, it ends with StatusIdle.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the model has not responded yet
 	StatusCompacting StatusKind = "compacting" // shortening its context
@@ -180,19 +181,20 @@ type Retry struct {
 // CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver reports how much of the session's history an agent received before its prompt, because other agents ran
-// those turns.
+// HandedOver reports how much of the session's history an agent received before its prompt. It received the turns that
+// other agents ran.
 type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose it
 	Turns  int
 	Tokens int // an estimate
-	// LeftOut is the number of oldest turns that did not fit. Shortened is set if a turn in Turns lacks its middle.
+	// LeftOut is the number of turns, the oldest ones, that did not fit. Shortened is set if a turn in Turns lacks its
+	// middle.
 	LeftOut   int
 	Shortened bool
 }
 
-// Substituted is the event that By runs the turn in place of another agent.
+// Substituted is the event that the agent By runs the turn in place of another agent.
 type Substituted struct {
 	By  Agent
 	Why *Failure // the other agent's failure
@@ -201,8 +203,8 @@ type Substituted struct {
 // RateLimited warns that a limit is near or reached. ResetAt is zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// CaughtUp comes once in an adopted turn, after all events from the time when no ductor was listening. Events after it
-// happen now.
+// CaughtUp comes once in an adopted turn, after all events from the time in which no ductor was listening. The events
+// after it are new.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

@@ -11,10 +11,10 @@ import (
 	"ductor/lang"
 )
 
-// FailureKind groups failures by how a user can react.
+// FailureKind groups failures by the user's possible reactions.
 type FailureKind string
 
-// The kinds of failure. Each has one sentence.
+// FailureKind values. Each kind has one sentence.
 const (
 	NotInstalled FailureKind = "not-installed"
 	NotLoggedIn  FailureKind = "not-logged-in"
@@ -37,7 +37,7 @@ const (
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
 	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason has the fix
 	NoDirectory  FailureKind = "directory"  // the working directory is gone, or is outside of the roots
-	// Code turns failed in a row, Cause is the last failure; the agent gets no turns until ResetAt
+	// FailsOften: Code turns failed in a row, and Cause is the last failure. The agent gets no turns until ResetAt.
 	FailsOften     FailureKind = "fails-often"
 	UnknownFailure FailureKind = "unknown"
 )
@@ -192,10 +192,10 @@ func (f *Failure) help() lang.Key {
 	}[f.Kind])
 }
 
-// CodeUnknown is the exit code of a program that exited without its runner watching.
+// CodeUnknown is the exit code of a program that exited while its runner was not watching.
 const CodeUnknown = -1 << 15
 
-// ExitText describes the end of a program from its exit code.
+// ExitText describes how a program ended. code is its exit code.
 func ExitText(p lang.Printer, code int) string {
 	switch {
 	case code == CodeUnknown:
@@ -221,7 +221,7 @@ func upperFirst(s string) string {
 // Name returns the agent's name as texts write it.
 func (a Agent) Name() string { return upperFirst(string(a)) }
 
-// advised reports whether the agent's own sentence already contains advice, so that ductor adds none.
+// advised reports whether the agent's own sentence already contains advice. If it does, ductor adds none.
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
 	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" &&

@@ -24,18 +24,19 @@ const (
 	LabelField Weight = "label" // identifies the request, or has its usual value; users do not see it
 )
 
-// Field is a value of a request's input that is not contained in title, detail and changes.
+// Field is a value of a request's input that title, detail and changes do not contain.
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading is a dialect's knowledge about the fields of one request. Users see every field that it does not list. It
-// names fields like Leaf does. A name in a list also covers the fields below it, without their indices.
+// Reading is a dialect's knowledge about the fields of one request. Users see every field that Reading does not list.
+// It uses the same names for fields as Leaf. A name in a list also covers the fields below it, without their indices.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Values that title, detail, reason and changes show whole; a field with another value is shown.
+	// Said has the values that title, detail, reason and changes show completely. If a field has a different value, it
+	// is shown.
 	Said   map[string]string
 	Usual  map[string]string // values without information, and null; a field with another value is shown
 	Labels []string          // names of fields that only identify the request
@@ -43,7 +44,7 @@ type Reading struct {
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the fields of an input that are not contained in title, detail and changes, in their order.
+// Fields returns the fields of an input that title, detail and changes do not contain, in their order.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -82,7 +83,7 @@ func (r Reading) weigh(l Leaf) Weight {
 	return PlainField
 }
 
-// here reports whether a path is the working directory, by its name.
+// here reports whether a path names the working directory.
 func (r Reading) here(path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
@@ -110,8 +111,8 @@ func wideningFields() []string {
 // mostText limits a text in a long input, in bytes.
 const mostText = 2 << 10
 
-// ShortInput cuts an input to a number of bytes: first its long texts, and then its end. Where it cuts, it writes the
-// number of bytes that it left out.
+// ShortInput cuts an input to a number of bytes. It first cuts long texts in the input, and then the end. At each cut
+// it writes how many bytes it left out.
 func ShortInput(input json.RawMessage, most int) json.RawMessage {
 	if len(input) <= most {
 		return input
@@ -153,21 +154,21 @@ func shortText(text string, most int) string {
 	return fmt.Sprintf("%s… [+%d bytes]", kept, len(text)-len(kept))
 }
 
-// Leaf is a value within JSON that contains no other values. Its Name is its path, such as `edits[0].path`; keys that
-// could be mistaken for a path are quoted.
+// Leaf is a single value within JSON, without other values inside. Its Name is its path, such as `edits[0].path`. Keys
+// that could be mistaken for a path are quoted.
 type Leaf struct {
 	Name, Value string // Value is the text of a string, or the JSON of other values
 	Unset       bool   // null, false, {} or []
 }
 
-// Limits of Leaves. The input beyond a limit is one leaf.
+// Limits of Leaves. Everything beyond a limit becomes one leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names
 	wholeInputName = "input"
 )
 
-// Leaves returns the values of an input in order, repeated keys included. Invalid JSON is one leaf.
+// Leaves returns the values of an input in order. It keeps repeated keys. Invalid JSON becomes one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil

@@ -47,8 +47,8 @@ type Auth struct {
 	Version string // empty if unknown
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // how to fix a State other than Authenticated; one sentence
-	// Problem is why the agent did not answer whether it is logged in; State is Installed then, and Fix is empty. If
-	// the program does not run, Problem is Crashed, and State has the rest that is known.
+	// Problem is the reason why the agent did not answer whether it is logged in. State is then Installed, and Fix is
+	// empty. If the program does not run, Problem is Crashed, and State has everything else that is known.
 	Problem *Failure
 }
 
@@ -61,7 +61,7 @@ type MenuEntry struct {
 	Auth   Auth
 	Models []Model // nil if Err is set
 	Err    error   // why no models can be shown
-	// Resting is why the agent gets no turns for a while; nil if it does.
+	// Resting is the reason why the agent gets no turns for a while. It is nil if the agent gets turns.
 	Resting *Failure
 }
 
@@ -75,7 +75,7 @@ type AgentState struct {
 // Usable reports whether the agent can run turns.
 func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 
-// String describes the agent in one line: its path, its version, its log-in or how to fix it, and how it runs.
+// String describes the agent in one line: its path, its version, its log-in (or how to fix it), and its mode.
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch {
@@ -91,26 +91,27 @@ func (s AgentState) String() string {
 	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
-// ErrLoading means that the agent is still being queried, and the caller did not want to wait.
+// ErrLoading means that the agent has not answered yet, and that the caller did not want to wait.
 var ErrLoading = errors.New("it is being asked")
 
-// AtOnce returns a context for a Menu or a Default that answers from known data and loads the rest in the background.
+// AtOnce returns a context for Menu or Default. With it, they answer from known data and load missing data in the
+// background.
 func AtOnce(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(ErrLoading)
 	return ctx
 }
 
-// DeviceCode is the data for logging in an agent from another device: the user enters the code on a web page.
+// DeviceCode is the data for logging in an agent from another device. The user enters the code on a web page.
 type DeviceCode struct {
 	Agent Agent
 	URL   string
 	Code  string
 }
 
-// DeviceLogin is a Provider whose agent can be logged in from another device.
+// DeviceLogin is a Provider whose agent users can log in from another device.
 type DeviceLogin interface {
-	// LogIn logs in the agent. It passes the page and code for the user to show. It returns once the agent is logged
-	// in, or an error that explains why it is not. It gives up when ctx ends.
+	// LogIn logs in the agent. It passes the page and the code to show, which displays them to the user. LogIn returns
+	// when the agent is logged in. Otherwise its error explains why the agent is not. It gives up when ctx ends.
 	LogIn(ctx context.Context, show func(DeviceCode)) error
 }

@@ -13,8 +13,8 @@ type Measured interface {
 
 // Lister is a Process that can list its running processes.
 type Lister interface {
-	// Processes names the program and the processes it started that still run, the oldest first. If there are many, it
-	// names some.
+	// Processes names those processes that still run: the program and the processes it started, oldest first. If the
+	// list is long, it is incomplete.
 	Processes(ctx context.Context) ([]ProcessName, error)
 }
 
@@ -40,18 +40,18 @@ type Bringer interface {
 
 // Helper is a Launcher of an environment whose files this host does not see. ductor's own program accesses them there.
 type Helper interface {
-	// Help creates the environment if needed and runs ductor's program there with args, in the environment variables
-	// that a program would get for env. It returns the files that the program found, as JSON; nil if args asks for
-	// none. It also returns errors of the program.
+	// Help creates the environment if needed, and runs ductor's own program there with args. The program gets the
+	// environment variables that an agent would get for env. Help returns the files that the program found, as JSON, or
+	// nil if args asks for none. It also returns the program's errors.
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
 // SkillReader is a Provider whose agent asks before it uses a skill, but sends only the skill's name.
 type SkillReader interface {
-	// SkillTool returns the Tool of such a request.
+	// SkillTool returns the Tool of a request to use a skill.
 	SkillTool() string
-	// ShowSkill adds the skill's contents to such a request of a turn of req: its whole files, and the commands that
-	// they run at once. If it finds no file, the request cannot be allowed.
+	// ShowSkill adds the skill's contents to a request to use it, from a turn of req: the skill's whole files, and the
+	// commands that they run at once. If ShowSkill finds no file, users cannot allow the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
 }
 
@@ -59,7 +59,8 @@ type SkillReader interface {
 type Preparer interface {
 	// Prepare creates the environment if it does not exist, and checks whether it works. Safe for concurrent use.
 	Prepare(ctx context.Context) error
-	// Doing describes in a few words the slow step that Prepare is at; empty for none. It does not block.
+	// Doing describes in a few words the slow step that Prepare is in. It returns "" if Prepare is in no slow step. It
+	// does not block.
 	Doing() string
 }
 
@@ -82,9 +83,9 @@ type AgentCommand struct {
 	Arguments   string // the arguments after the name, in the agent's words; empty if it does not describe them
 }
 
-// Gatherer is a Process's output that can collect many small pieces before they are read: an agent that writes word by
-// word would otherwise wake ductor for each word. Output after a pause, or in large pieces, is still read at once. Safe
-// for concurrent use with reads.
+// Gatherer is a Process's output that can collect many small pieces before they are read. Without it, an agent that
+// writes word by word would wake ductor for each word. Output after a pause, or in large pieces, is still read at once.
+// Safe for concurrent use with reads.
 type Gatherer interface {
 	// Gather starts collecting.
 	Gather()
@@ -94,21 +95,25 @@ type Gatherer interface {
 
 // HomeSeed is a file that a session finds in its own home.
 type HomeSeed struct {
-	// From is the owner's file, absolute. If empty, there is none, and Pick creates the content.
+	// From is the absolute path of the owner's file. If it is empty, the owner has no such file, and Pick creates the
+	// content.
 	From string
 	// To is the file's path in the home, with slashes.
 	To string
-	// Link creates a link to From instead of a copy; From may be a directory. It is for log-ins that an agent renews:
-	// renewing a copy would make the owner's log-in invalid. If an agent replaced the link by a file, ductor restores
-	// the link; if that file is newer than the owner's, the owner first gets its content.
+	// Link creates a link to From instead of a copy. From may then be a directory. Log-ins that an agent renews need a
+	// link: an agent that renews a copy makes the owner's log-in invalid.
+	//
+	// If an agent replaced the link by a file, ductor restores the link. If that file is newer than From, ductor first
+	// copies its content to From.
 	Link bool
-	// Pick returns the content to copy from the owner's content, or the content if the owner has no file. nil copies
-	// the content unchanged. An empty result creates no file.
+	// Pick returns the content of the copy. It gets the content of From, or nil if the owner has no such file. If Pick
+	// is nil, ductor copies the file unchanged. If Pick returns no content, ductor creates no file.
 	Pick func(owner []byte) ([]byte, error)
 }
 
-// LostOutput is the error that a part of a program's output is lost: the program printed more than is stored while
-// ductor was not reading, or the disk was full or damaged. A Process's Stdout returns it once and can be read further.
+// LostOutput is the error that a part of a program's output is lost. This happens if the disk was full or damaged, or
+// if the program printed more than the runner stores while ductor was not reading. A Process's Stdout returns it once;
+// reading can continue after that.
 type LostOutput struct {
 	From, To int64 // offsets in the output
 	Reason   string

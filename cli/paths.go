@@ -18,7 +18,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// RealPath is rooted.RealPath, but returns a path unchanged if it cannot be resolved.
+// RealPath is rooted.RealPath, except that it returns a path unchanged if it cannot be resolved.
 func RealPath(path string) string {
 	if real, err := rooted.RealPath(path); err == nil {
 		return real
@@ -26,20 +26,20 @@ func RealPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// Lies reports whether path is dir or below it, by their names alone.
+// Lies reports whether path is dir or lies below it. It compares only the names and does not resolve links.
 func Lies(path, dir string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(dir) {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	}
 	dir = filepath.Clean(dir)
-	// filepath.Rel takes ten times as long for paths elsewhere
+	// For paths that do not lie in dir, filepath.Rel takes ten times as long.
 	rest, begins := strings.CutPrefix(filepath.Clean(path), dir)
 	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
-// VisibleBelow reports whether path, which may be relative to dir, is a file below dir after resolving all links, and
-// neither the file nor a directory on the way is hidden. Tools read their settings from hidden files.
+// VisibleBelow reports whether path, after resolving all links, is a file below dir. Neither the file nor a directory
+// between them may be hidden, because tools read their settings from hidden files. path may be relative to dir.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
@@ -62,15 +62,15 @@ func visible(dir, path string) bool {
 		func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
-// Touches reports whether path is one of files or below one, by its name or with links resolved. path may be relative
-// to dir or to the home directory; files are absolute, with links resolved.
+// Touches reports whether path is one of files, or lies below one of them. It checks path itself and path with links
+// resolved. path may be relative to dir or to the home directory. files are absolute, with links resolved.
 func Touches(files []string, dir, path string) bool {
 	path = Absolute(dir, path)
 	real := RealPath(path)
 	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
 }
 
-// Absolute returns the absolute form of a path in dir; a path that begins with "~/" is below the home directory.
+// Absolute returns the absolute form of a path in dir. If the path begins with "~/", it lies below the home directory.
 func Absolute(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -83,7 +83,7 @@ func Absolute(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// Relative shortens a path inside dir to the part below it.
+// Relative shortens a path inside dir to the part below dir.
 func Relative(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
 		return rel
@@ -94,15 +94,15 @@ func Relative(dir, path string) string {
 // pathBytes limits the length of a text that could be a path.
 const pathBytes = 4096
 
-// Names reports whether any text in a tool's input is the path of one of files, or of a file below one; see Touches. It
-// does not parse the words of commands.
+// Names reports whether any text in a tool's input is the path of one of files, or of a file below one of them; see
+// Touches. It does not look at single words of commands.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
 	// An unreadable input names nothing.
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 
-// NamesOne reports whether a text is such a path.
+// NamesOne reports whether a text is the path of one of files, or of a file below one of them.
 func NamesOne(files []string, dir, text string) bool {
 	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
 }
@@ -133,12 +133,12 @@ func KeptFile(dir, kind, ext, content string) string {
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is the age from which a kept file is marked as used again. Files that were not used for a day may be
-// removed.
+// keptAnew is the age after which Keep marks a file as used again. Files that were not used for a day may be removed.
 const keptAnew = time.Hour
 
 // Keep creates the KeptFile if it does not exist, and returns its path. Processes with the same content share the file.
-// It creates the directory, in which no other user may create files. If an agent changed the file, Keep restores it.
+// Keep creates the directory so that no other user can create files in it. If an agent changed the file, Keep restores
+// it.
 func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err := private(dir); err != nil {
 		return "", err
@@ -164,7 +164,7 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	return path, nil
 }
 
-// holds reports whether a path is a regular file with this content. If so, it marks the file as used.
+// holds reports whether a path is a regular file with this content. If it is, holds marks the file as used.
 func holds(path, content string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ProjectSettings determines whether an agent may use the project's own settings: its hooks, its MCP servers, the rights
-// that it grants.
+// ProjectSettings determines whether an agent may use the project's own settings: its hooks, its MCP servers, and the
+// rights that it grants.
 type ProjectSettings string
 
-// The values of ProjectSettings. An agent uses the settings only with WithProject.
+// ProjectSettings values. An agent uses the settings only with WithProject.
 const (
 	WithoutProject ProjectSettings = ""        // there are settings, and the agent starts without them or not at all
 	EmptyProject   ProjectSettings = "none"    // ductor knows of none; the agent starts without any
@@ -34,13 +34,17 @@ const (
 // ProjectTool is the Tool of an ApprovalAsked for the settings of a project.
 const ProjectTool = "project settings"
 
-// ProjectReader is a Provider whose agent reads settings in its working directory, which can name programs to run. It
-// respects Request.Project.
+// ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
+// run. The Provider respects Request.Project.
 type ProjectReader interface {
-	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them; constant. A name
-	// that ends in a slash is a directory with everything below it. The file's extension decides what users see of it:
-	// of JSON every value; of Markdown the front matter and the commands within the text; of .env the lines that affect
-	// an agent or its runtime; of TOML the text.
+	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them. The list is
+	// constant. A name that ends in a slash is a directory with everything below it.
+	//
+	// The extension of a file determines which parts users see:
+	//   - JSON: every value
+	//   - Markdown: the front matter, and the commands within the text
+	//   - .env: the lines that affect an agent or its runtime
+	//   - TOML: the text
 	ProjectFiles() []string
 }
 
@@ -51,11 +55,12 @@ const (
 	projectShownBytes = 1 << 20   // of all fields; more cannot be allowed
 )
 
-// ReadProject reads the settings in a project's files as fields that users can read. If a file changes, so do the
-// fields. It searches dir and all directories above it except the home directory, like agents do, and for a worktree
-// also its main checkout. home has its links resolved. missing names a file that could not be read completely; it is
-// empty if there is none. No fields and empty missing mean that there are no such files. It follows no link out of a
-// directory.
+// ReadProject reads the settings in a project's files, as fields that users can read. If a file changes, the fields
+// change too. Like agents, it searches dir and all directories above it, except the home directory. For a worktree it
+// also searches the main checkout. It follows no link out of a directory. home must have its links resolved.
+//
+// missing names a file that could not be read completely. If fields and missing are both empty, the project has no
+// settings.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{dir: RealPath(dir)}
 	if r.dir == home { // files there are the user's own, and every agent reads them everywhere
@@ -76,8 +81,8 @@ func ReadProject(dir, home string, files []string) (fields []Field, missing stri
 	return r.fields, r.missing
 }
 
-// mainCheckout returns the first checkout of a worktree's repository, because agents read settings there too. It
-// returns dir if dir is not a worktree.
+// mainCheckout returns the first checkout of a worktree's repository, because agents also read settings there. If dir
+// is not a worktree, it returns dir.
 func mainCheckout(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
@@ -121,7 +126,7 @@ type projectReading struct {
 	bytes   int // size of the fields
 }
 
-// lack records a file that could not be read. Only the first is kept.
+// lack records a file that could not be read. It keeps only the first one.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
@@ -148,7 +153,8 @@ func (r *projectReading) read(at string, files []string) {
 	}
 }
 
-// present returns the files whose first part is in a directory. Most directories have none, and need not be opened.
+// present returns those files whose first path element exists in a directory. Most directories contain none, and need
+// not be opened.
 func present(at string, files []string) (there []string) {
 	missing := map[string]bool{} // by first part
 	for _, name := range files {
@@ -164,7 +170,7 @@ func present(at string, files []string) (there []string) {
 	return there
 }
 
-// shown returns a file's path as users read it: relative to the working directory.
+// shown returns a file's path in the form that users read: relative to the working directory.
 func (r *projectReading) shown(at, name string) string {
 	rel, err := filepath.Rel(r.dir, filepath.Join(at, filepath.FromSlash(name)))
 	if err != nil {
@@ -241,7 +247,8 @@ func readProjectFile(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// projectLeaves returns the relevant values of a file. They differ if the file does, except for .env files.
+// projectLeaves returns the relevant values of a file. If the file changes, the values change too, except for .env
+// files.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -254,7 +261,7 @@ func projectLeaves(text []byte, extension string) []Leaf {
 	return []Leaf{digestLeaf(text)}
 }
 
-// digestLeaf returns a leaf with the size and hash of a text that users can read in the project.
+// digestLeaf returns a leaf with the size and the hash of a text. Users can read the text itself in the project.
 func digestLeaf(text []byte) Leaf {
 	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
 }
@@ -271,7 +278,7 @@ func wholeLeaves(text []byte) []Leaf {
 }
 
 // markdownLeaves returns the values of a file's YAML front matter, and the lines with commands that an agent runs when
-// it reads the file. Front matter that is not valid YAML is one value.
+// it reads the file. If the front matter is not valid YAML, it becomes one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -309,8 +316,8 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. Others concern only the
-// project.
+// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. Other lines concern only
+// the project.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
@@ -341,8 +348,8 @@ func steersAgent(name string) bool {
 			"TMPDIR", "SHELLOPTS"}, upper)
 }
 
-// PlainJSON removes extensions of JSON from a settings file that agents accept: both kinds of comments, and commas
-// before a closing bracket. It does not validate: invalid JSON stays invalid.
+// PlainJSON removes extensions of JSON that agents accept in settings files: both kinds of comments, and commas before
+// a closing bracket. It does not validate the file; invalid JSON stays invalid.
 func PlainJSON(raw []byte) []byte {
 	var out bytes.Buffer
 	comma := -1 // position in out of a comma that nothing followed yet

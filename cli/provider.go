@@ -4,78 +4,82 @@ import "context"
 
 // Provider is one agent dialect. Implementations have no conversation state and are safe for concurrent use.
 type Provider interface {
-	// Agent returns the dialect's name; constant.
+	// Agent returns the dialect's name, which is constant.
 	Agent() Agent
-	// Modes lists the modes that Open accepts, the preferred one first; never empty. It may have to ask the agent.
+	// Modes lists the modes that Open accepts, the preferred mode first. It is never empty. Modes may have to ask the
+	// agent.
 	Modes() []Mode
 	// Auth checks whether the agent can be used, without spending a token.
 	Auth(ctx context.Context) Auth
-	// Models lists the models for users. If it cannot load the list, it returns an error that explains why, and never a
-	// stale list.
+	// Models lists the models for users. If it cannot load the list, it returns an error that explains why. It never
+	// returns an old list.
 	Models(ctx context.Context) ([]Model, error)
-	// Open opens a session for req: in Live mode it starts the process, in OneShot mode it starts nothing. It sends no
-	// prompt. ctx limits only the opening, not the session's life. Errors are *Failure.
+	// Open opens a session for req. In Live mode it starts the process; in OneShot mode it starts nothing. It sends no
+	// prompt. ctx limits only the opening, not the session. Errors are *Failure.
 	Open(ctx context.Context, mode Mode, req Request) (Session, error)
 	// Adopt creates a session from a run of the previous process of ductor.
 	//
-	// If req.Turn is not empty, that turn was running, and the session's Turn, called with the same req, continues it.
-	// Turn emits the agent's events since the start of the turn without pauses, then CaughtUp, then new events. If the
-	// prompt had not reached the agent, Turn sends it, and only then. If the program has ended, Turn builds the Result
-	// from its output.
+	// If req.Turn is not empty, that turn was running. The caller calls the session's Turn with the same req to
+	// continue it. Turn emits the agent's events since the start of the turn without pauses, then CaughtUp, then new
+	// events. It sends the prompt only if the prompt had not reached the agent. If the program has ended, Turn builds
+	// the Result from its output.
 	//
-	// Otherwise no turn is running, but the agent works in the background, see LeftRun.Background. The session is ready
-	// for the conversation's next turn, and output of the agent in between is shown.
+	// If req.Turn is empty, no turn is running, but the agent works in the background; see LeftRun.Background. The
+	// session is ready for the conversation's next turn. Output of the agent before that turn is shown.
 	//
 	// The caller may adopt one run several times, once for each conversation that it serves. Errors are *Failure; the
 	// caller then ends the run.
 	Adopt(ctx context.Context, left LeftRun, req Request) (Session, error)
 }
 
-// Session is an agent that is ready for turns, one at a time. The caller that opened it closes it.
+// Session is an agent that is ready to run turns, one at a time. The caller that opened it must close it.
 type Session interface {
-	// Turn runs one prompt to its end and returns after it emitted the Result. Unless it is cut short, the agent has
-	// read all of its input, or the session is not alive any more.
+	// Turn runs one prompt to its end and returns after it emitted the Result. When Turn returns, the agent has read
+	// all of its input, unless the turn was cut short or the session is no longer alive.
 	//
-	// Turn calls emit serially; emit must not block for long. When ctx is cancelled, Turn interrupts the agent by the
-	// protocol if there is a way. If the agent does not end the turn soon, Turn kills every process it started. The
-	// Result has Aborted set if the cause (context.Cause) is ErrAborted, otherwise Err with TimedOut. Turn always emits
-	// a Result and returns no error: Result.Err has the failure.
+	// Turn calls emit serially; emit must not block for long. Turn always emits a Result and returns no error:
+	// Result.Err has the failure.
 	//
-	// If the cause is ErrReplaced and the agent ended the turn itself, Info reports Alive only if nothing that the turn
-	// started continues to run. If the cause is ErrDetached, nothing is interrupted or ended: the Result has Detached
-	// set, and Provider.Adopt can resume the turn.
+	// When ctx is cancelled, Turn interrupts the agent through the protocol if possible. If the agent does not end the
+	// turn soon, Turn kills every process that the agent started. The Result has Aborted set if the cause
+	// (context.Cause) is ErrAborted. Otherwise Err has the kind TimedOut.
+	//
+	// Two causes are special:
+	//   - ErrReplaced: if the agent ended the turn itself, Info reports Alive only if nothing that the turn started
+	//     continues to run.
+	//   - ErrDetached: Turn interrupts and ends nothing. The Result has Detached set, and Provider.Adopt can resume the
+	//     turn.
 	Turn(ctx context.Context, req Request, emit func(Event))
-	// Fits reports whether this session can run req unchanged. If not, the caller closes it and opens another with
-	// req.Resume set.
+	// Fits reports whether this session can run req unchanged. If it cannot, the caller closes it and opens another
+	// session with req.Resume set.
 	Fits(req Request) bool
-	// Info describes the session; safe at any time.
+	// Info describes the session. Callers may call it at any time.
 	Info() SessionInfo
-	// Close ends every process of the session, grandchildren included, and returns when they are gone.
-	// Idempotent.
+	// Close ends every process of the session, including grandchildren. It returns when they have ended. Idempotent.
 	Close(ctx context.Context) error
-	// Detach detaches from every process of the session without ending it. No turn is running when the caller calls it.
-	// The session is unusable afterwards. Idempotent.
+	// Detach detaches from every process of the session without ending it. The caller must not call it while a turn is
+	// running. The session cannot be used after that. Idempotent.
 	Detach()
 }
 
 // Decider is a Session whose agent asks users. It asks only in turns whose Request has Attended set.
 type Decider interface {
 	// Decide answers an ApprovalAsked or a QuestionAsked of the running turn. It returns when the answer is on its way
-	// to the agent, or ErrNotAsked if no request with this ID is waiting. Safe for concurrent use.
+	// to the agent. It returns ErrNotAsked if no request with this ID is waiting. Safe for concurrent use.
 	Decide(ctx context.Context, id ApprovalID, d Decision) error
 }
 
 // Steerer is a Session whose agent accepts messages while a turn is running.
 type Steerer interface {
-	// Steer adds req's prompt to the running turn. It returns when the agent has it, or ErrNoTurn if no turn could
-	// accept it. Safe for concurrent use.
+	// Steer adds req's prompt to the running turn. It returns when the agent has the prompt. It returns ErrNoTurn if no
+	// turn could accept it. Safe for concurrent use.
 	Steer(ctx context.Context, req Request) error
 }
 
 // PermissionSetter is a Session whose agent can change the permission mode of a running turn.
 type PermissionSetter interface {
-	// SetPermission changes the mode of the running turn, and returns when the agent has confirmed it, or ErrNoTurn if
-	// no turn is running. Safe for concurrent use.
+	// SetPermission changes the mode of the running turn. It returns when the agent has confirmed the mode. It returns
+	// ErrNoTurn if no turn is running. Safe for concurrent use.
 	SetPermission(ctx context.Context, mode PermissionMode) error
 }
 
@@ -91,22 +95,22 @@ type SessionInfo struct {
 
 // Limited is a Provider whose agent does not fully support all permission modes.
 type Limited interface {
-	// Cannot explains in one sentence which part of p the agent does not support in mode. It returns "" if there is
-	// none, or if that is only known after a session was opened. It does not block. Safe for concurrent use.
+	// Cannot explains in one sentence which part of p the agent does not support in mode. It returns "" if the agent
+	// supports all of p, or if that is unknown before a session was opened. It does not block. Safe for concurrent use.
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// ToolHolder is a Provider whose agent can be kept from using tools. A Service runs requests with ToolLists only with
-// such providers.
+// ToolHolder is a Provider that can prevent its agent from using tools. A Service runs requests with ToolLists only
+// with such providers.
 type ToolHolder interface {
-	// CannotHold explains in one sentence why the agent would use tools that req.Tools does not permit, in any mode. It
-	// returns "" if it would not.
+	// CannotHold explains in one sentence why the agent could use tools that req.Tools does not permit. The sentence
+	// applies to all permission modes. CannotHold returns "" if the agent can use only permitted tools.
 	CannotHold(req Request) string
 }
 
 // Sharer is a Provider whose sessions may share a process.
 type Sharer interface {
-	// Shares returns the number of the process that Open would use for req; 0 if Open would start a new one, or if that
-	// is unknown. It does not block.
+	// Shares returns the number of the process that Open would use for req. It returns 0 if Open would start a new
+	// process, or if that is unknown. It does not block.
 	Shares(req Request) int
 }

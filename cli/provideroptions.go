@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Defaults of ProviderOptions, and of other code that ends processes or waits for them.
+// Defaults of ProviderOptions. Other code that ends processes or waits for them uses them too.
 const (
 	DefaultStall     = 5 * time.Minute
 	DefaultToolStall = 30 * time.Minute
@@ -27,13 +27,13 @@ const (
 type ProviderOptions struct {
 	Launcher Launcher // starts the processes; required
 	Path     string   // the program; empty means the dialect's default
-	// Env is the environment from which a child's variables are picked; nil means os.Environ.
+	// Env returns the environment from which a child's variables are taken. nil means os.Environ.
 	Env      func() []string
 	AllowEnv []string // additional names or NAME_* patterns that a child may see
-	// OwnerHome is the home of the user who runs ductor, on the machine of the agent. Sessions with homes of their own
-	// share some of its files. It is empty if there is none, as in a container.
+	// OwnerHome is the home of the user who runs ductor, on the machine of the agent. Sessions with their own homes
+	// share some of its files. It is empty if the environment has no such home, like a container.
 	OwnerHome string
-	// ReadFile reads log-ins and settings in the agent's environment; nil means os.ReadFile. If it fails, the provider
+	// ReadFile reads log-ins and settings in the agent's environment. nil means os.ReadFile. If it fails, the provider
 	// asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
 	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
@@ -44,18 +44,18 @@ type ProviderOptions struct {
 	Logger *slog.Logger     // nil discards
 }
 
-// Timing limits how long agents may take. 0 means a default of the package that has the limit.
+// Timing limits how long agents may take. 0 means the default of the package that enforces the limit.
 type Timing struct {
 	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
 	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
 	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end when asked to
-	// StaleAfter limits the duration of a turn; the runner ends it then, even while ductor is not running.
+	// StaleAfter limits the duration of a turn. The runner enforces it, even while ductor is not running.
 	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
 	// OrphanAfter limits how long a run may continue while ductor is not running.
 	OrphanAfter time.Duration `toml:"orphan_after" default:"15m" check:"1s..720h"`
 }
 
-// OrDefault returns o with defaults for missing fields; program is the default Path of the agent.
+// OrDefault returns o with defaults for missing fields. program is the default Path of the agent.
 func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	o.Path = cmp.Or(o.Path, program)
 	if o.Env == nil {
@@ -74,15 +74,19 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	return o
 }
 
-// Allowing returns o with additional names or NAME_* patterns of variables that a child may see.
+// Allowing returns o with additional variables that a child may see. names may contain NAME_* patterns.
 func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	o.AllowEnv = slices.Concat(names, o.AllowEnv)
 	return o
 }
 
-// ChildEnv returns the environment of a process for req, and nothing else: the variables of Env that any agent may see
-// and those that allow and AllowEnv name; own, which are the dialect's own; above that the variables of req; those of
-// its tool servers; and the ID of its chat. See the function ChildEnv.
+// ChildEnv returns the complete environment of a process for req. See the function ChildEnv. Later parts have priority
+// over earlier ones:
+//   - the variables of Env that any agent may see, and those that allow and AllowEnv name
+//   - own, the variables of the dialect
+//   - the variables of req
+//   - the variables of its tool servers
+//   - the ID of its chat
 func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]string) []string {
 	extra := map[string]string{}
 	maps.Copy(extra, own)
@@ -96,7 +100,8 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
 }
 
-// StartOnce starts the process for a single turn. Missing fields of command come from the request. Errors are *Failure.
+// StartOnce starts the process for a single turn. It takes missing fields of command from the request. Errors are
+// *Failure.
 func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
 	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
 	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation
@@ -107,7 +112,8 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 	return p, nil
 }
 
-// Digest returns a digest of the values that bind a process or a session. The values must not be stored in clear.
+// Digest returns a digest of the values that determine which requests a process or session can serve. The values must
+// not be stored in clear.
 func Digest(parts ...any) string {
 	all, err := json.Marshal(parts)
 	if err != nil { // texts, numbers and their combinations can always be encoded
@@ -125,7 +131,7 @@ func StartFailure(agent Agent, err error) *Failure {
 	return AsFailure(agent, err)
 }
 
-// StartResult returns the result of a turn that did not start, because of err or because ctx was cancelled before.
+// StartResult returns the result of a turn that did not start, because of err or because ctx was cancelled first.
 func StartResult(ctx context.Context, agent Agent, err error) Result {
 	if ctx.Err() != nil {
 		return Cut(ctx, agent)

@@ -11,13 +11,13 @@ import (
 	"ductor/lang"
 )
 
-// Agent names a dialect, such as "claude" or "codex".
+// Agent is the name of a dialect, such as "claude" or "codex".
 type Agent string
 
 // Conversation is the opaque key of a turn's chat. Two turns with the same key never run at the same time.
 type Conversation string
 
-// TurnID names one turn. It is unique for the life of the database.
+// TurnID identifies one turn. It is unique as long as the database exists.
 type TurnID string
 
 // AgentSessionID is an agent's own ID of a session: Claude's session ID, Codex's thread ID.
@@ -29,7 +29,7 @@ type ModelID string
 // Effort is a reasoning level in the agent's own vocabulary, such as "high". Empty means the model's default.
 type Effort string
 
-// PermissionMode limits the actions of an agent without asking.
+// PermissionMode determines which actions an agent may take without asking.
 type PermissionMode string
 
 // The permission modes, from most careful to least. Ask is the default.
@@ -69,7 +69,7 @@ type Request struct {
 	Model  ModelID
 	Effort Effort
 
-	// Sandbox is the environment that the turn runs in, and in no other; empty is this host.
+	// Sandbox is the environment in which the turn runs. The turn runs in no other environment. Empty means this host.
 	Sandbox Sandbox
 	Session string   // ductor's own ID of the session, which names its home if sessions have their own
 	Home    string   // absolute HOME in the environment; empty: the environment's own. The Service sets it.
@@ -78,22 +78,22 @@ type Request struct {
 	Dir     string   // working directory, absolute, in the environment
 	AddDirs []string // additional directories for the agent, absolute; of this host, and copied to a sandbox
 
-	// Project permits the agent to use the settings in Dir, or not; see ProjectReader.
+	// Project determines whether the agent may use the settings in Dir; see ProjectReader.
 	Project ProjectSettings
 
 	Permission PermissionMode
-	// Attended is set if a user can answer the agent's requests. Otherwise all of them are denied.
+	// Attended is set if a user can answer the agent's requests. Otherwise all requests are denied.
 	Attended     bool
 	AllowedTools []string // allowed without asking; generic names, or the agent's own
-	// ToolLists limit the tools together. Tools is their combination in the agent's own words. The Service sets Tools,
-	// and also translates AllowedTools into those words.
+	// ToolLists limit the agent's tools together. Tools is their combination in the agent's own words. The Service sets
+	// Tools, and also translates AllowedTools into those words.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
 	Absent    []AbsentServer // configured servers that are not in Servers
 
-	// MaxTurns limits the answers of the model in this turn; 0 is no limit. tools.LimitsTurns names the agents that
-	// support it, and other agents refuse the turn.
+	// MaxTurns limits the answers of the model in this turn. 0 means no limit. Agents that do not support it refuse the
+	// turn; see tools.LimitsTurns.
 	MaxTurns int
 	Budget   float64       // the most US dollars that the turn may cost, for agents that support it; 0 is no limit
 	Timeout  time.Duration // limit of wall time; 0 is the service's limit
@@ -101,15 +101,16 @@ type Request struct {
 
 	Resume AgentSessionID // the session to continue
 
-	// Started stores where the turn starts in a run: before its prompt is sent, and again whenever the Note changes. If
-	// it fails, the prompt is not sent. nil stores nothing.
+	// Started stores the position in the run at which the turn starts. The provider calls it before it sends the
+	// prompt, and again whenever the Note changes. If the first call fails, the provider does not send the prompt. If
+	// Started is nil, nothing is stored.
 	Started func(ctx context.Context, start Start) error
 
 	ExtraArgs []string          // appended unchanged to the agent's command line
 	Env       map[string]string // added to the child's environment
 }
 
-// Task is the kind of a prompt. An agent that does not support it refuses the turn before it does anything, with a
+// Task is the kind of a prompt. If an agent does not support it, it refuses the turn before it does anything, with a
 // Failure that matches errors.ErrUnsupported.
 type Task string
 
@@ -127,8 +128,8 @@ func CannotCompact(agent Agent) *Failure {
 	return f
 }
 
-// Unsendable returns a Failure if the prompt cannot be sent to any agent: it has neither text nor images, or the text
-// is not valid UTF-8, which JSON would silently change.
+// Unsendable returns a Failure if no agent can be sent the prompt. A prompt must have text or images. Its text must be
+// valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):
@@ -139,26 +140,26 @@ func (r Request) Unsendable(agent Agent) *Failure {
 	return nil
 }
 
-// WithoutPictures returns the warning that an agent gets no pictures. The agent still reads their paths, because the
-// prompt names the files.
+// WithoutPictures returns the warning that an agent gets no pictures. The agent can still read the files, because the
+// prompt contains their paths.
 func (r Request) WithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
 }
 
-// PerhapsWithoutPictures returns the warning that the model may get no pictures, because the agent does not report
-// whether its model reads them.
+// PerhapsWithoutPictures returns the warning that the model may not see the pictures, because the agent does not report
+// whether its model can read them.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
 }
 
-// WithoutServer returns the warning that an agent takes no server of this kind.
+// WithoutServer returns the warning that an agent does not support this kind of server.
 func (r Request) WithoutServer(agent Agent, s ToolServer) Status {
 	in := r.Lang.Printer()
 	why := in.Text("servers.not-taken", agent.Name())
 	return Status{Kind: StatusWarning, Detail: in.Text("servers.without", s.Name, why)}
 }
 
-// Instructions returns the system prompts as the start of the prompt, for an agent that accepts them nowhere else.
+// Instructions returns the system prompts as the start of the prompt, for an agent that accepts them in no other place.
 func (r Request) Instructions() string {
 	text := ""
 	for _, part := range []string{r.SystemPrompt, r.AppendPrompt} {
@@ -169,20 +170,20 @@ func (r Request) Instructions() string {
 	return text
 }
 
-// Sandbox names an environment of agents other than this host. Empty is this host. A sandbox that belongs to one
-// conversation alone is called NAME/CONVERSATION.
+// Sandbox is the name of an environment of agents other than this host. Empty means this host. If a part of a sandbox
+// belongs to only one conversation, its name is NAME/CONVERSATION.
 type Sandbox string
 
 // For returns the conversation's own part of a sandbox.
 func (s Sandbox) For(c Conversation) Sandbox { return s + "/" + Sandbox(c) }
 
-// Name returns the name by which users know the sandbox, without the conversation that owns a part of it.
+// Name returns the name of the sandbox that users know. It omits the conversation that owns a part of the sandbox.
 func (s Sandbox) Name() string {
 	name, _, _ := strings.Cut(string(s), "/")
 	return name
 }
 
-// Alone returns the conversation that owns the sandbox alone, or "" if all share it.
+// Alone returns the conversation that alone owns the sandbox. It returns "" if all conversations share the sandbox.
 func (s Sandbox) Alone() Conversation {
 	_, alone, _ := strings.Cut(string(s), "/")
 	return Conversation(alone)
@@ -198,7 +199,7 @@ const (
 )
 
 // ToolList limits the tools of an agent. Its names are generic ("shell", "mcp:github") or the agent's own. Package
-// tools translates a list into the agent's own words, where only servers keep their generic names.
+// tools translates a list into the agent's own words. In a translated list, only MCP servers still have generic names.
 type ToolList struct {
 	Only   []string `toml:"tools" yaml:"tools"`               // the only permitted tools; empty: all
 	Denied []string `toml:"denied_tools" yaml:"denied_tools"` // never used
@@ -212,8 +213,8 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether a list in the agent's own words permits a tool, by the name that the agent uses in requests.
-// The agent itself enforces a rule such as "Bash(git push *)".
+// Permits reports whether a list in the agent's own words permits a tool. tool is the name that the agent uses in
+// requests. Permits ignores rules such as "Bash(git push *)", because the agent itself enforces them.
 func (l ToolList) Permits(tool string) bool {
 	is := func(name string) bool { return name == tool || ofServer(name, tool) }
 	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
@@ -222,7 +223,7 @@ func (l ToolList) Permits(tool string) bool {
 // NamedServer returns the MCP server of a generic name such as "mcp:github".
 func NamedServer(name string) (server string, ok bool) { return strings.CutPrefix(name, "mcp:") }
 
-// Servers splits names into MCP servers and the rest.
+// Servers splits names into MCP servers and all other names.
 func Servers(names []string) (servers, rest []string) {
 	for _, name := range names {
 		if server, ok := NamedServer(name); ok {
@@ -234,7 +235,8 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// ofServer reports whether a tool belongs to the server of a generic name, in any of the notations that agents use.
+// ofServer reports whether a tool belongs to an MCP server. name is the generic name of the server; tool may have any
+// of the notations that agents use.
 func ofServer(name, tool string) bool {
 	server, ok := NamedServer(name)
 	if !ok || server == "" {

@@ -23,8 +23,8 @@ type Result struct {
 type Told struct {
 	Turns int  // model calls; 0 if the agent does not report them
 	Fill  Fill // of the session's context after the turn
-	// Unread are messages that were steered into the turn and that the agent returned when the turn was cut short: its
-	// model did not read them.
+	// Unread lists messages that were steered into the turn but that its model did not read. The agent returned them
+	// when the turn was cut short.
 	Unread []TurnID
 }
 
@@ -32,8 +32,8 @@ type Told struct {
 type BackgroundResult struct {
 	Result
 	Task string // the background task whose end the agent reports in that turn, in one line; may be empty
-	// Of is set without such a turn: the text is the rest of the answer of turn Of, which arrived after its
-	// Result.
+	// Of is set if the result does not belong to such a turn. The text then belongs to the end of the answer of turn
+	// Of, and arrived after that turn's Result.
 	Of TurnID
 }
 
@@ -51,8 +51,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sub returns the tokens that u counted since v, for agents that report running totals. If a total went down, the agent
-// restarted it, so u itself is the result.
+// Sub returns the tokens that u has counted in addition to v. It is for agents that report running totals. If a total
+// decreased, the agent restarted it, so the result is u itself.
 func (u Usage) Sub(v Usage) Usage {
 	if u.Input < v.Input || u.Output < v.Output || u.CacheRead < v.CacheRead ||
 		u.CacheWrite < v.CacheWrite || u.Reasoning < v.Reasoning {
@@ -68,20 +68,20 @@ func (u Usage) Sub(v Usage) Usage {
 // Total counts every token that was read or written once.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Fill is how many tokens of its model's context a session uses.
+// Fill is the number of tokens that a session uses of its model's context.
 type Fill struct {
 	Used  int64      `json:"used"`            // 0 if the agent does not report it
 	Limit int64      `json:"limit,omitempty"` // 0 if the agent does not report it
 	Parts []FillPart `json:"parts,omitempty"`
 }
 
-// FillPart is a part of a context, such as "System prompt", with the agent's own name for it.
+// FillPart is a part of a context. Its name is the agent's own, such as "System prompt".
 type FillPart struct {
 	Name   string `json:"name"`
 	Tokens int64  `json:"tokens"`
 }
 
-// Percent returns how full the context is; false if unknown.
+// Percent returns how full the context is. It returns false if that is unknown.
 func (f Fill) Percent() (int, bool) {
 	if f.Used <= 0 || f.Limit <= 0 {
 		return 0, false

@@ -14,7 +14,7 @@ type Living struct {
 	Resting      []*Failure      // the failure of each agent in a pause
 }
 
-// Of returns the live session of a conversation; false if it has none.
+// Of returns the live session of a conversation. It returns false if the conversation has none.
 func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
 	for _, s := range l.Sessions {
 		if s.Conversation == conversation {
@@ -30,8 +30,8 @@ type SessionStatus struct {
 	Sandbox      Sandbox // where it runs
 	Busy         bool
 	Used         time.Time // when it became busy or idle: start of the running turn, or end of the last one
-	// Memory is the resident bytes of its process and everything it started; 0 if unknown. Sessions of one PID share
-	// it. Only Live measures it.
+	// Memory is the resident memory in bytes of the session's process and of everything it started. It is 0 if it is
+	// unknown. Sessions with the same PID share it. Only Live measures it.
 	Memory int64
 	SessionInfo
 }

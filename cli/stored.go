@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// StoredSession is a session in an agent's own files, including sessions that a user started in a terminal.
+// StoredSession is a session that an agent stored in its own files. The user may have started it in a terminal.
 type StoredSession struct {
 	Agent       Agent
 	ID          AgentSessionID
@@ -16,16 +16,16 @@ type StoredSession struct {
 
 // SessionKeeper is a Provider whose agent stores its sessions in files and resumes them in a terminal.
 type SessionKeeper interface {
-	// StoredSessions lists the newest sessions that the agent stored for a directory, the newest first. It starts no
-	// agent. Damaged or foreign files neither fail nor delay it.
+	// StoredSessions lists the sessions that the agent stored for a directory, newest first. It lists only a limited
+	// number. It starts no agent. Damaged files and files of other programs neither make it fail nor delay it.
 	StoredSessions(ctx context.Context, dir string) ([]StoredSession, error)
 	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in its directory.
 	ResumeCommand(id AgentSessionID) []string
 }
 
-// Enterer is a Launcher of an environment that users enter from a terminal of this host.
+// Enterer is a Launcher of an environment that users can enter from a terminal of this host.
 type Enterer interface {
-	// Enter returns the words of a command line that runs the words after it in a directory of the environment. home is
-	// HOME there; empty means the environment's own.
+	// Enter returns the words of a command line that runs further words, which the caller appends, in a directory of
+	// the environment. home is HOME there. Empty means the environment's own HOME.
 	Enter(dir, home string) []string
 }

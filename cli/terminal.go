@@ -12,8 +12,8 @@ var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*(?:[@-~]|$)|[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\|\x1b?$)|[ -/]+(?:[0-~]|$)|[0-Z\\\\^-~]|$)")
 })
 
-// WithoutCodes returns a program's output as a terminal finally shows it: without the sequences for colours and cursor
-// movement, and with only the last version of a line that the program wrote several times, such as a progress bar. It
+// WithoutCodes returns a program's output as a terminal finally shows it. It removes the sequences for colours and
+// cursor movement. If the program wrote a line several times, such as a progress bar, only the last version stays. It
 // removes no line.
 func WithoutCodes(printed string) string {
 	if strings.Contains(printed, "\x1b") {

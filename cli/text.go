@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// OneLine returns s as a terminal shows it, with all white space folded into single blanks, shortened to at most limit
-// bytes.
+// OneLine returns s on one line, as a terminal shows it. It replaces each run of white space by a single blank, and
+// shortens the result to at most limit bytes.
 func OneLine(s string, limit int) string {
 	return Shorten(strings.Join(strings.Fields(WithoutCodes(s)), " "), limit)
 }
@@ -57,7 +57,7 @@ var contextFull = sync.OnceValue(func() *regexp.Regexp {
 // SaysContextFull reports whether a text of a model or an agent means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
-// Words of models and agents for a reached limit or a missing log-in, without any status or name.
+// Words that models and agents use for a reached limit or a missing log-in, without any status or name.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
@@ -72,8 +72,8 @@ var (
 	})
 )
 
-// Sharpened returns the failure with the kind that its words mean, if the agent sent only words or called it an invalid
-// request.
+// Sharpened corrects the kind of a failure. If the agent sent only words, or called the failure an invalid request, the
+// kind is the one that the words mean.
 func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
@@ -102,8 +102,8 @@ func sharpKind(text string) FailureKind {
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
 
-// InnerMessage returns the sentence inside an error text that contains the JSON of a model's API, or otherwise the
-// text.
+// InnerMessage returns the sentence inside an error text that contains the JSON of a model's API. It returns other text
+// unchanged.
 func InnerMessage(text string) string {
 	if m := innerMessage().FindStringSubmatch(text); m != nil {
 		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
@@ -138,7 +138,7 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// Phrases of agents for the end of a usage limit.
+// Phrases that agents use for the end of a usage limit.
 var (
 	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
 	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
@@ -152,8 +152,8 @@ var (
 // farthestReset is longer than any usage limit.
 const farthestReset = 31 * 24 * time.Hour
 
-// ResetAt parses the end of a usage limit in the words of an agent; zero if they do not contain it. Times are in the
-// zone that the agent names, such as (Asia/Tokyo), or otherwise in the machine's own.
+// ResetAt returns the end of a usage limit from the words of an agent. It returns zero if the words do not contain it.
+// Times are in the zone that the agent names, such as (Asia/Tokyo), or otherwise in the machine's own zone.
 func ResetAt(text string, now time.Time) time.Time {
 	at := resetMoment(text, now)
 	if at.Before(now) || at.Sub(now) > farthestReset {
@@ -193,7 +193,7 @@ func resetSpan(s string) (d time.Duration) {
 	return d
 }
 
-// resetClock parses "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If it has no day or year, resetClock returns the next
+// resetClock parses "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If the text has no day or year, it returns the next
 // such time after now, in now's zone.
 func resetClock(s string, now time.Time) time.Time {
 	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))

@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// ToolServer provides tools to an agent through the Model Context Protocol: a program that speaks it on its standard
-// input and output, or a URL. The program runs in the agent's environment.
+// ToolServer provides tools to an agent through the Model Context Protocol. It is a URL, or a program that speaks the
+// protocol on its standard input and output. The program runs in the agent's environment.
 type ToolServer struct {
 	Name string // letters and digits
 	Path string // of the program; empty with a URL
 	Args []string
 	URL  string
-	// Headers are the names of the HTTP headers of each request; each has the variable of Env with its value.
+	// Headers maps the name of each HTTP header of a request to the variable of Env that contains its value.
 	Headers map[string]string
-	// Env is the program's environment in addition to the variables that the agent passes on. It may contain secrets: no
-	// dialect puts a value on a command line. An agent whose configuration is on its command line has the variables in
-	// its own environment.
+	// Env is the program's environment, in addition to the variables that the agent passes on. It may contain secrets,
+	// so no dialect puts a value on a command line. If an agent is configured on its command line, the variables are in
+	// the agent's own environment.
 	Env map[string]string
-	// Trusted marks ductor's own server. Its tools are allowed without asking: they ask the user themselves if needed.
-	// Every agent has its variables, so that programs it starts can use the server.
+	// Trusted marks ductor's own server. Agents use its tools without asking, because the tools themselves ask the user
+	// if needed. Every agent has the server's variables, so that programs which it starts can use the server.
 	Trusted bool
 	Timeout time.Duration // limit of a call, for agents that support it
 }
 
-// AbsentServer is a configured server that an agent does not get.
+// AbsentServer is a configured server that an agent cannot use.
 type AbsentServer struct {
 	Name string
 	Why  string // for users; empty if the turn is not meant to have it
 }
 
-// WithoutForeign returns the servers that are ductor's own.
+// WithoutForeign returns only the servers that are ductor's own.
 func WithoutForeign(servers []ToolServer) []ToolServer {
 	return slices.DeleteFunc(slices.Clone(servers), func(s ToolServer) bool { return !s.Trusted })
 }
@@ -42,8 +42,8 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of the server of ductor's own tools.
 const OwnServer = "ductor"
 
-// OwnTool returns the name of a tool of ductor's own, which agents call mcp__ductor__send_file and similar; empty
-// for any other tool.
+// OwnTool returns the name of one of ductor's own tools. Agents call them mcp__ductor__send_file and similar. It
+// returns "" for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
 		if tool, own := strings.CutPrefix(name, prefix); own {
@@ -53,8 +53,8 @@ func OwnTool(name string) string {
 	return ""
 }
 
-// OwnTitle describes in one line a call of a tool of ductor's own: the first words of its text, the path, the
-// question.
+// OwnTitle describes a call of one of ductor's own tools in one line. It uses the first words of the text, the path, or
+// the question.
 func OwnTitle(input json.RawMessage) string {
 	in := TextsOf(input)
 	title := cmp.Or(in["text"], in["path"], in["question"], in["task"], in["prompt"], in["words"])
@@ -66,7 +66,7 @@ func serverPrefixes(server string) []string {
 	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
 }
 
-// ToolVars is the prefix of the variables by which an agent reaches the tools of ductor.
+// ToolVars is the prefix of the variables that an agent needs to reach the tools of ductor.
 const ToolVars = "DUCTOR_MCP_"
 
 // Trusts reports whether a tool belongs to a trusted server. name is the agent's own, such as mcp__SERVER__TOOL.
@@ -79,8 +79,8 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server in the configuration format of most agents, where kind is that of a program. value returns
-// the values of its variables.
+// Config returns the server in the configuration format that most agents use. kind is the type in that format for a
+// program. value returns the values of the server's variables.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
 	if s.URL != "" {
 		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
@@ -92,7 +92,7 @@ func (s ToolServer) Config(kind string, value func(name string) string) map[stri
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
 
-// HeadersBy returns the headers of its requests. value returns the values of its variables.
+// HeadersBy returns the headers of the server's requests. value returns the values of the server's variables.
 func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range s.Headers {
@@ -101,7 +101,7 @@ func (s ToolServer) HeadersBy(value func(name string) string) map[string]string 
 	return headers
 }
 
-// Value returns the value of one of its variables.
+// Value returns the value of one of the server's variables.
 func (s ToolServer) Value(name string) string { return s.Env[name] }
 
 // ByName returns a reference to a variable, for an agent that inserts the value from its own environment.

@@ -14,7 +14,7 @@ type ApprovalID string
 // ApprovalState is the state of an approval. Only an open approval changes, and only once.
 type ApprovalState string
 
-// The states of an approval.
+// ApprovalState values.
 const (
 	ApprovalOpen      ApprovalState = "open"
 	ApprovalAllowed   ApprovalState = "allowed"
@@ -24,9 +24,9 @@ const (
 	ApprovalExpired   ApprovalState = "expired"   // no user answered in time, which denied it
 )
 
-// Approval is a decision that an agent waits for: a tool request or questions.
+// Approval is a decision that an agent waits for: on a tool request, or on questions.
 //
-// Identical requests that are open in one turn at the same time share one approval. Its decision answers all of them.
+// If a turn makes identical requests at the same time, they share one approval, and its decision answers all of them.
 type Approval struct {
 	ID    ApprovalID
 	Nonce string // random; a decision must include it
@@ -51,7 +51,8 @@ type ApprovalRequest struct {
 	Questions []cli.Question
 }
 
-// Link is a path that leads elsewhere because it, or a directory on its way, is a symbolic link.
+// Link is a path that leads to another place, because the path itself or one of its parent directories is a symbolic
+// link.
 type Link struct {
 	Path    string `json:"path"`              // as in the request
 	Real    string `json:"real"`              // relative to the working directory if it is below it
@@ -63,21 +64,22 @@ type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
 
-	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, as users read them.
-	// They are empty if ductor offers none.
+	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, as users read them. An
+	// empty one means that ductor does not offer the rule.
 	SessionRule string
 	Rule        string
 	// Edits is set if users can choose AllowEdits.
 	Edits bool
 }
 
-// Decision is the state of an approval and how it was reached. Only an open approval changes, and only once.
+// Decision is the state of an approval and the way it was reached. Only an open approval changes, and only once.
 type Decision struct {
 	State  ApprovalState
 	By     PersonID // the user who decided; 0 if none did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
 	Reason string   // one sentence; may be empty
-	// Chosen labels or the user's own words, for each question; not stored if a question has a Secret.
+	// Answers has the chosen labels or the user's own words for each question. They are not stored if a question has a
+	// Secret.
 	Answers [][]string
 	Decided time.Time // zero while open
 }
@@ -86,13 +88,13 @@ type Decision struct {
 // store has no such turn.
 const TerminalTurn = "terminal-"
 
-// OfTerminal reports whether an agent in a terminal asks.
+// OfTerminal reports whether an agent in a terminal makes the request.
 func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.Turn), TerminalTurn) }
 
 // Same returns the number of identical requests that the approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
-// WhyClosed returns the error that explains why an approval cannot be decided any more, or nil if it can.
+// WhyClosed returns the error that explains why users can no longer decide the approval. It returns nil if they can.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {
 	case a.State == ApprovalWithdrawn:
@@ -114,12 +116,13 @@ const RuledByTools = "tools"
 // Choice is a user's decision on an approval.
 type Choice string
 
-// The choices. Every approval can be denied, requests can be allowed, and questions can be answered.
+// Choice values. Users can deny every approval, allow requests, and answer questions.
 const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // and create SessionRule, for as long as the session is used
 	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
-	// And switch the conversation to accept-edits, which allows edits in the working directory.
+	// AllowEdits allows the request and switches the conversation to accept-edits: its agents may then edit files in
+	// the working directory without asking.
 	AllowEdits Choice = "edits"
 	Deny       Choice = "deny"   // with a Reason, if the user gave one
 	Answer     Choice = "answer" // with Answers
@@ -135,26 +138,37 @@ type Verdict struct {
 
 // ApprovalScreen shows approvals to users. Package bot implements it.
 type ApprovalScreen interface {
-	// ShowApproval shows the current state of an approval in its Conversation. The caller calls it if the approval is
-	// new, if more identical requests joined it, if it is open again after a restart, and once more after the decision.
-	// It does not wait for the network. Calls for one approval are serial.
+	// ShowApproval shows the current state of an approval in its Conversation. It does not wait for the network. Calls
+	// for one approval are serial. The caller calls it:
+	//   - if the approval is new
+	//   - if another identical request joined it
+	//   - if it is open again after a restart
+	//   - after the decision
 	ShowApproval(approval Approval)
 }
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide decides an approval, once. nonce is Approval.Nonce. It returns the approval's current state, or a zero
-	// approval with ErrNoApproval, ErrElsewhere and ErrNotApprover. It checks for errors in this order: ErrNoApproval
-	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn,
-	// ErrBadChoice if the approval does not offer the choice or the answers do not fit, ErrNotBrought, and ErrNotTold if
-	// the decision is stored but did not reach the agent. by.Updates are marked handled with the decision, and only then.
+	// Decide decides an approval, once, and returns its current state. nonce is Approval.Nonce. by.Updates are marked
+	// handled together with the decision, and only then.
+	//
+	// Decide checks for errors in this order. The first three return a zero approval.
+	//   - ErrNoApproval: it is unknown or forged
+	//   - ErrElsewhere
+	//   - ErrNotApprover
+	//   - ErrApprovalDecided
+	//   - ErrApprovalExpired
+	//   - ErrApprovalWithdrawn
+	//   - ErrBadChoice: the approval does not offer the choice, or the answers do not fit
+	//   - ErrNotBrought
+	//   - ErrNotTold: the decision is stored, but did not reach the agent
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID, and ErrElsewhere
 	// together with the approval if it belongs to another conversation.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
 
-	// Revoke deletes a rule. Requests that it already allowed stay allowed. It returns ErrNoRule if the conversation
-	// has no such rule.
+	// Revoke deletes a rule. Requests that the rule already allowed stay allowed. It returns ErrNoRule if the
+	// conversation has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error
 	// Audit lists the audit entries since a time, newest first.
 	Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)

@@ -29,8 +29,8 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the reason of an AuditMode entry if a user granted the mode in another environment than that of the
-// turn.
+// AuditElsewhere is the reason of an AuditMode entry if the user granted the mode in a different environment than that
+// of the turn.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one audited event. Fields that do not apply are empty.
@@ -47,13 +47,14 @@ type AuditEntry struct {
 	Title        string // one line: the command, the path, the first question, the mode, the directory, the job
 	Choice       Choice // the user's choice
 	By           PersonID
-	// The rule that decided, was created or was revoked; the permission mode of AuditAccepted and AuditRan.
+	// Rule is the rule that decided, or that was created or revoked. For AuditAccepted and AuditRan it is the
+	// permission mode.
 	Rule   string
 	Reason string
 	Same   int // number of identical requests that the decision answered
 }
 
-// Spent is the usage of one turn, or of one question beside the turns.
+// Spent is the usage of one turn, or of one question that was asked outside of turns.
 type Spent struct {
 	ID           string // of the turn or the question; each ID is counted once
 	At           time.Time
@@ -67,7 +68,7 @@ type Spent struct {
 	Took         time.Duration
 }
 
-// UsageGroup is the criterion by which usage is grouped.
+// UsageGroup selects how usage is grouped.
 type UsageGroup string
 
 // The groups.
@@ -105,13 +106,15 @@ type BudgetScope string
 
 // SpendingStore stores usage. internal/store implements it. Store.FinishTurn counts a turn in its own transaction.
 type SpendingStore interface {
-	// CountSpent counts usage beside turns. A second call with the same ID changes nothing.
+	// CountSpent counts usage outside of turns. A second call with the same ID changes nothing.
 	CountSpent(ctx context.Context, s Spent) error
-	// CostSince returns the cost since a time, in US dollars: of everything, of a user or of a job.
+	// CostSince returns the cost since a time in US dollars. It counts only a user or a job if one is given, and
+	// everything otherwise.
 	CostSince(ctx context.Context, since time.Time, person PersonID, job JobID) (float64, error)
-	// Usage sums up usage. Days are in order. Other groups are sorted by cost and tokens, highest first.
+	// Usage returns one row for each group of q. Days are sorted by date. Other groups are sorted by cost and then
+	// tokens, highest first.
 	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
-	// WarnBudget records that ductor warned of a budget in a period. It returns false if that was recorded before.
+	// WarnBudget records that ductor warned about a budget in a period. It returns false if ductor did so before.
 	WarnBudget(ctx context.Context, period string, of BudgetScope) (bool, error)
 	// LiftBudgets lifts all budgets for a day, formatted as 2006-01-02.
 	LiftBudgets(ctx context.Context, day string, by PersonID, at time.Time) error

@@ -9,14 +9,15 @@ import (
 	"ductor/cli"
 )
 
-// Changed summarizes the changes of a turn to the files of its repository. The zero value means no known changes.
+// Changed summarizes the changes of a turn to the files of its repository. The zero value means that no changes are
+// known.
 type Changed struct {
 	Files   int    `json:"files"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why it cannot be undone; empty if it can
 	Ignored bool   `json:"ignored,omitempty"` // the repository has ignored files, which an undo does not touch
-	// With is the conversation whose turn wrote at the same time; set for NoUndoShared.
+	// With is the conversation whose turn wrote at the same time. It is set for NoUndoShared.
 	With ConversationID `json:"with,omitzero"`
 }
 
@@ -35,11 +36,11 @@ const (
 // it.
 type Snapshots interface {
 	// Watch starts to take the snapshot of a turn in the background, just before the agent gets its prompt. If the turn
-	// continues after a restart, Watch loads the snapshot of the previous process. The caller calls End or Leave of the
-	// TurnWatch.
+	// continues after a restart, Watch loads the snapshot of the previous process. The caller must call End or Leave of
+	// the TurnWatch.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
-	// AwaitSnapshot waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed. The
-	// caller then allows the request.
+	// AwaitSnapshot waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed.
+	// The caller allows the request after that.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// SnapshotTaken reports whether AwaitSnapshot would return at once.
 	SnapshotTaken(turn cli.TurnID) bool
@@ -49,10 +50,10 @@ type Snapshots interface {
 type TurnWatch interface {
 	// Observe receives every event of the turn. It does not block.
 	Observe(ev cli.Event)
-	// End is called when the turn and everything it started have ended. It returns a function that computes the turn's
-	// changes, or nil if the turn did nothing that could change a file.
+	// End ends the watch when the turn and everything it started have ended. It returns a function that computes the
+	// turn's changes, or nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave stops observing a turn that continues without ductor, instead of End.
+	// Leave ends the watch of a turn that continues without ductor. The caller calls it instead of End.
 	Leave()
 }
 
@@ -64,7 +65,7 @@ type Snapshot struct {
 // SnapshotTree is a repository before and after a turn.
 type SnapshotTree struct{ Dir, Before, After string }
 
-// TurnChanges is the stored record of a turn that changed files, or of a checkpoint. Before and After of a checkpoint
+// TurnChanges is the stored record of a turn that changed files, or of a checkpoint. In a checkpoint, Before and After
 // are equal.
 type TurnChanges struct {
 	ID           string // of the turn or the checkpoint
@@ -113,14 +114,15 @@ type TurnWrites struct{ In ConversationID }
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
 func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
-// ChangedSince is the error that files differ both from the state before a turn and from the state after it.
+// ChangedSince is the error that files have changed since a turn: they match neither the state before it nor the state
+// after it.
 type ChangedSince struct{ Paths []string }
 
 func (e *ChangedSince) Error() string {
 	return fmt.Errorf("%d files changed since", len(e.Paths)).Error()
 }
 
-// DiffSince is the state that ductor compares files with.
+// DiffSince selects the state with which ductor compares files.
 type DiffSince string
 
 // The states.
@@ -147,15 +149,15 @@ type FileChanges interface {
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
 	// Redo restores the state after the turn. It may return ErrNotUndone and the errors of Undo.
 	Redo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
-	// Commit commits the changes of a turn and nothing else. It may return ErrCommitted, ErrUndone, ErrNoIdentity,
+	// Commit commits the changes of a turn and no other changes. It may return ErrCommitted, ErrUndone, ErrNoIdentity,
 	// ErrMerging, ErrGitFilter and the errors of Undo.
 	Commit(ctx context.Context, by Press, turn cli.TurnID, message string) (TurnChanges, error)
 	// Changes returns the changes of a turn or a checkpoint.
 	Changes(ctx context.Context, in ConversationID, id string) (TurnChanges, error)
 	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
-	// DiffSince returns the current differences in the directory of a conversation, or only below path if it is not
-	// empty. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
+	// DiffSince returns the current differences in the directory of a conversation. If path is not empty, it returns
+	// only those below path. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
@@ -165,7 +167,7 @@ type FileChanges interface {
 	// SessionChanges lists the changes of one session of a conversation, its turns and the checkpoints made in it,
 	// newest first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
-	// Return restores all files to the state before or after a turn, or to a checkpoint. It stores the state before
-	// that as another checkpoint.
+	// Return restores all files to the state before or after a turn, or to a checkpoint. It first stores the current
+	// state as a checkpoint, which it returns as before.
 	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

@@ -19,14 +19,14 @@ type ModelChoice struct {
 // String returns the model in the notation of /model.
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
-// ConsultQuestion is a question to a model, beside the turns of a session. Its agent may only read, unless it does
-// Work.
+// ConsultQuestion is a question to a model outside of the turns of a session. The agent that answers it may only read,
+// unless it does Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or whose turn asks
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
 	// Session is the ID or the name of a session; see Consults. If it is empty, the question belongs to the session of
-	// the asking turn, or else to the current session of the conversation.
+	// the turn that asks. If no turn asks, it belongs to the current session of the conversation.
 	Session string
 	Model   ModelChoice // the zero value is the model that was last asked in the session
 	Text    string
@@ -34,7 +34,8 @@ type ConsultQuestion struct {
 	Wait    time.Duration // the time limit; 0 is the engine's limit
 }
 
-// ContextFiles are files that go with a question. The model reads their contents, and the entry has their names.
+// ContextFiles are files that go with a question. The model reads their contents. The stored entry contains only their
+// names.
 type ContextFiles struct {
 	Files    []Attachment
 	Contents string // empty without files, or ending in an empty line
@@ -56,8 +57,8 @@ type ConsultAnswer struct {
 // All returns the whole answer.
 func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 
-// GroupQuestion is a question to several models. In each round after the first, they see the answers of the round
-// before. At the end the first of them writes the conclusion.
+// GroupQuestion is a question to several models. In each round after the first, the models see the answers of the
+// previous round. At the end the first model with an answer writes the conclusion.
 type GroupQuestion struct {
 	ConsultQuestion               // its Model is not used
 	Panel           []ModelChoice // GroupLeast to GroupMost
@@ -67,7 +68,7 @@ type GroupQuestion struct {
 // Work is a task that one agent delegates to another.
 type Work struct {
 	ConsultQuestion // Conversation is the same as in For
-	// For is the turn that needs the work. The work has the turn's rights and directory, and ends with it.
+	// For is the turn that needs the work. The work has the rights and the directory of that turn, and ends with it.
 	For          ActiveTurn
 	Role         string         // the name of the role that the agent plays; empty for none
 	Instructions string         // for the system prompt, such as the role's
@@ -89,14 +90,14 @@ type GroupStep struct {
 	Err    error
 }
 
-// GroupAnswer is the result of a group: the last answer of each model, and the conclusion of the first model that wrote
-// one.
+// GroupAnswer is the result of a group: the last answer of each model, and the conclusion, which the first model with
+// an answer wrote.
 type GroupAnswer struct {
 	Steps      []GroupStep // in the order of the panel
 	Conclusion GroupStep
 }
 
-// Estimate predicts the cost of questions before they are asked.
+// Estimate predicts the cost of questions before ductor asks them.
 type Estimate struct {
 	Questions int
 	Tokens    int64
@@ -104,26 +105,27 @@ type Estimate struct {
 	Unpriced  int // questions to models without a known price
 }
 
-// Consults asks models beside the turns of conversations. Package orchestrator/consult implements it.
+// Consults asks models outside of the turns of conversations. Package orchestrator/consult implements it.
 type Consults interface {
-	// Begin registers a question of a conversation before it is asked. Asking counts the question until the caller
-	// calls end, which it may do twice. Abort and end both cancel the returned context; the caller passes that context
-	// to the methods below. With any other context a question counts only while Ask or Group runs.
+	// Begin registers a question of a conversation before it is asked, so that Asking counts it. The caller must call
+	// end, and may call it twice. The returned context ends with end and with Abort; the caller passes it to the
+	// methods below. If the caller passes another context, a question counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
-	// Ask asks a model and waits for its answer. It stores question and answer as an entry of the session. It finds the
-	// session with FindSession, and creates a missing one with that name. It ends with ctx, with Abort and with Close.
-	// It returns ErrNoConsult if the question names no model and none was asked in the session, ErrTooManyConsults if
-	// there are too many simultaneous questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. A
-	// question that fails is no entry.
+	// Ask asks a model and waits for its answer. It finds the session with FindSession; if no session has the name, it
+	// creates one. It stores question and answer as an entry of the session. A question that fails leaves no entry.
+	//
+	// Ask ends with ctx, with Abort and with Close. It returns ErrNoConsult if the question names no model and no model
+	// was asked in the session before, ErrTooManyConsults if too many questions run at the same time, side.ErrTooLate,
+	// a *cli.Failure, cli.ErrAborted, or ErrShutdown.
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
-	// Group asks several models in parallel, round by round, and lets the first one conclude. It calls step serially as
-	// answers arrive. It returns ErrNoGroup if fewer than two models answered in a round; the GroupAnswer then holds
-	// their answers.
+	// Group asks several models in parallel, round by round, and lets the first one write the conclusion. It calls step
+	// for each answer; the calls are serial. It returns ErrNoGroup if fewer than two models answered in a round; the
+	// GroupAnswer then holds the answers that exist.
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
 	// Estimate predicts the cost of a group from the known prices of its models.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
-	// Last returns the model that was last asked in a session of a conversation, or in any if idOrName is empty. It
-	// returns ErrNoConsult if none was.
+	// Last returns the model that was last asked in a session of a conversation. If idOrName is empty, it searches all
+	// sessions of the conversation. It returns ErrNoConsult if no model was asked.
 	Last(ctx context.Context, in ConversationID, idOrName string) (ModelChoice, error)
 	// Asking returns the number of unanswered questions of a conversation. It does not block.
 	Asking(in ConversationID) int
@@ -135,8 +137,8 @@ type Consults interface {
 type ConsultStore interface {
 	// AddEntry stores a consultation or work that has ended, with its steps, and adds it to the totals of its session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
-	// LastAside returns the newest entry of a kind in a session, or in all sessions of the conversation if id is empty.
-	// Without one it returns the newest entry that is no turn, or ErrNoConsult.
+	// LastAside returns the newest entry of a kind in a session. If id is empty, it searches all sessions of the
+	// conversation. If it finds none, it returns the newest entry that is not a turn, or ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
 	// SetAgentSession and EntriesAfter are methods of Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// ConversationID is a chat and a topic in it. A conversation runs one turn at a time.
+// ConversationID identifies a chat and a topic in it. A conversation runs one turn at a time.
 type ConversationID struct {
 	Chat  int64 `toml:"chat"`
 	Topic int   `toml:"topic"` // message thread id; 0 outside topics
@@ -23,8 +23,8 @@ func (id ConversationID) Key() cli.Conversation {
 // Group reports whether the chat is a group, which other users can read. Telegram gives groups negative numbers.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
-// Shown returns the conversation that shows what happens in this one. The conversation of an Outsider has a negative
-// topic, which no chat has; the main topic shows it.
+// Shown returns the conversation that shows the activity of this one. An Outsider's conversation has a negative topic,
+// which no chat has; its activity appears in the main topic.
 func (id ConversationID) Shown() ConversationID {
 	return ConversationID{Chat: id.Chat, Topic: max(id.Topic, 0)}
 }
@@ -38,8 +38,8 @@ func ParseKey(key cli.Conversation) (ConversationID, error) {
 	return id, nil
 }
 
-// UploadFolder returns the name of the conversation's folder in the uploads directory. It holds the files that users
-// sent.
+// UploadFolder returns the name of the conversation's folder in the uploads directory. The folder contains the files
+// that users sent.
 func (id ConversationID) UploadFolder() string {
 	return strconv.FormatInt(id.Chat, 10) + "_" + strconv.Itoa(id.Topic)
 }
@@ -47,7 +47,7 @@ func (id ConversationID) UploadFolder() string {
 // PersonID is a Telegram user.
 type PersonID int64
 
-// Conversation holds the choices of one conversation. They apply to no other one.
+// Conversation holds the choices of one conversation. They do not apply to other conversations.
 type Conversation struct {
 	ID         ConversationID
 	Session    SessionID // the current one; empty before the first turn
@@ -55,10 +55,10 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	// GrantedIn is the environment in which a user chose a Permission above ask. The mode applies only there. Empty is
-	// this host.
+	// GrantedIn is the environment in which a user chose a Permission above ask. The mode applies only there. Empty
+	// means this host.
 	GrantedIn cli.Sandbox
-	// BypassUntil is when a Permission of cli.Bypass ends.
+	// BypassUntil is the time at which a Permission of cli.Bypass ends.
 	BypassUntil time.Time
 	Dir         string // empty means the configured default
 	Role        string // name of a role, or NoRole; empty means the configured default
@@ -160,7 +160,8 @@ const (
 	DisplayAsked DisplayMode = "asked" // ductor asked, and no user has answered yet: like DisplayPlain
 )
 
-// NoRole is the value of Conversation.Role for a conversation without a role, whatever the configured default.
+// NoRole is the value of Conversation.Role if a user chose that the conversation has no role. It overrides the
+// configured default.
 const NoRole = "(none)"
 
 // The duration of a bypass that a user chose in a chat.
@@ -169,10 +170,10 @@ const (
 	MostBypass    = 24 * time.Hour
 )
 
-// BusyMode selects how a prompt is handled while a turn runs.
+// BusyMode selects how ductor handles a prompt that arrives while a turn runs.
 type BusyMode string
 
-// The busy modes. Queue is the default and the fallback of the others.
+// BusyMode values. BusyQueue is the default; the other modes also queue a prompt if they cannot be applied.
 const (
 	BusyQueue     BusyMode = "queue"     // it waits
 	BusySteer     BusyMode = "steer"     // it is added to the running turn
@@ -191,25 +192,27 @@ type Worktree struct {
 	Gone   bool   // the directory no longer exists
 }
 
-// Projects lets users open projects and worktrees. Package orchestrator/projects implements it. It returns only
-// directories inside the configured roots.
+// Projects lets users open projects and worktrees. It returns only directories inside the configured roots. Package
+// orchestrator/projects implements it.
 type Projects interface {
 	// Projects lists the configured projects and the repositories inside the roots, by name.
 	Projects(ctx context.Context) ([]Project, error)
-	// OpenProject moves a conversation to a project, or to a worktree with one of its branches, which it creates if
-	// needed. It may return ErrNoProject, ErrBadBranch or ErrNoRepository.
+	// OpenProject moves a conversation to a project. If branch is not empty, it moves the conversation to a worktree
+	// with that branch, and creates the worktree if needed. It may return ErrNoProject, ErrBadBranch or
+	// ErrNoRepository.
 	OpenProject(ctx context.Context, by Press, name, branch string) (dir string, err error)
 	// Worktrees lists the worktrees of the conversation's repository, or returns ErrNoRepository.
 	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
 	// OpenWorktree moves a conversation to a worktree that Worktrees lists, or returns ErrNoProject.
 	OpenWorktree(ctx context.Context, by Press, dir string) error
-	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. It returns ErrDirtyWorktree if the
-	// worktree has uncommitted changes and the user did not choose to lose them, ErrStillOpen while a turn of the
-	// conversation runs there, and ErrNoProject. A conversation that works there moves to the main worktree.
+	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. A conversation that works in the
+	// worktree moves to the main worktree. RemoveWorktree returns ErrDirtyWorktree if the worktree has uncommitted
+	// changes and the user did not choose to lose them, ErrStillOpen while a turn of the conversation runs there, and
+	// ErrNoProject.
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 
-// Changes is how to handle uncommitted changes.
+// Changes selects how to handle uncommitted changes.
 type Changes string
 
 // The ways to handle them.

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Press is a button press: the user, the conversation, and the updates that carried it. Storing the updates with the
-// effect ensures that a press has its effect once.
+// Press is a button press: the user, the conversation, and the updates that carried it. The updates are stored together
+// with the effect of the press, so that the press has its effect only once.
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
@@ -21,14 +21,14 @@ type Press struct {
 // May reports whether the user who pressed has a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
-// MayEnd reports whether the user who pressed may remove a turn from the queue or abort it.
+// MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
-// Precedes reports whether a turn is a prompt that came after the press. Usually the IDs of updates ascend; after a
-// quiet week Telegram starts anywhere.
+// Precedes reports whether a turn is a prompt that came after the press. Usually the IDs of updates ascend. After a
+// week without updates, Telegram may start at any number.
 func (p Press) Precedes(t Turn) bool {
 	of := t.Prompt.Updates
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
@@ -38,7 +38,8 @@ func (p Press) Precedes(t Turn) bool {
 type Receipt struct {
 	Turn  cli.TurnID // the new one; for ActionDrop the turn itself if its card removes the pressed button
 	Ahead int        // turns before it, the running one included; 0 means it runs now
-	// How a prompt that found a turn running was handled: queued, added to that turn, or the turn was aborted.
+	// Did is how a prompt was handled that arrived while a turn was running: it was queued, it was added to that turn,
+	// or the turn was aborted.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
 	At   time.Time // when a job runs it; zero for a turn
@@ -48,18 +49,17 @@ type Receipt struct {
 type AbortReport struct {
 	Running bool // a turn was running
 	Dropped int  // removed queued turns
-	// Questions is the number of aborted questions to models beside turns.
+	// Questions is the number of aborted questions to models outside of turns.
 	Questions int
-	// Unshown is a finished turn whose answer the chat does not show completely; may be empty.
+	// Unshown is a finished turn whose answer the chat shows only in part. It may be empty.
 	Unshown cli.TurnID
-	// Stopping is the turn that was running; nil if no turn was.
+	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping
 }
 
 // Stopping is a turn that is being aborted.
 type Stopping struct {
-	// Over is closed once all processes of the turn are dead or could not be killed, and the chat shows the end of the
-	// turn.
+	// Over is closed when the chat shows the end of the turn, and all its processes are dead or could not be killed.
 	Over <-chan struct{}
 	// Alive names the processes of the turn that still run.
 	Alive func(ctx context.Context) []cli.ProcessName
@@ -119,7 +119,7 @@ type Alert struct {
 	Over      string // the message to the owner when it has ended
 }
 
-// Role is a named system prompt, with the agent and model that play it unless the conversation chose others.
+// Role is a named system prompt. Its agent and model apply unless the conversation chose others.
 type Role struct {
 	Prompt string       `toml:"prompt"`
 	Append bool         `toml:"append" yaml:"append" default:"true"` // false replaces the agent's own system prompt
@@ -129,20 +129,20 @@ type Role struct {
 	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
 
-// Bounds are granted by the owner's configuration to turns with a role or in a project, except MaxTurns, which limits
-// them.
+// Bounds are settings of the owner's configuration for turns with a role or in a project. They grant more, except
+// MaxTurns, which is a limit.
 type Bounds struct {
 	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // without asking
-	// MaxTurns limits the answers of the model in a turn; 0: no limit
+	// MaxTurns limits the answers of the model in a turn. 0 means no limit.
 	MaxTurns int      `toml:"max_turns" yaml:"max_turns" check:"0..1000"`
 	AddDirs  []string `toml:"add_dirs" yaml:"add_dirs" check:"path"` // further directories; absolute
 	MCP      []string `toml:"mcp" yaml:"mcp"`                        // names of the owner's servers; empty: all
 }
 
-// NoServers in Bounds.MCP means that no server of the owner is used.
+// NoServers in Bounds.MCP means that turns use none of the owner's servers.
 const NoServers = "none"
 
-// With returns the bounds of turns to which both apply.
+// With returns the bounds of a turn to which both b and other apply.
 func (b Bounds) With(other Bounds) Bounds {
 	both := Bounds{
 		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,
@@ -163,7 +163,7 @@ func (b Bounds) With(other Bounds) Bounds {
 	return both
 }
 
-// UsesServer reports whether the owner's MCP server of a name is used.
+// UsesServer reports whether turns use the owner's MCP server with this name.
 func (b Bounds) UsesServer(name string) bool { return len(b.MCP) == 0 || slices.Contains(b.MCP, name) }
 
 // ProjectPolicy is the configuration for turns in a directory and below it.

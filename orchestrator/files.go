@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// FilePlace is where paths are resolved: the environment, the base of relative paths, and the roots that all paths must
-// be inside of.
+// FilePlace determines how paths are resolved: the environment, the base of relative paths, and the roots. All paths
+// must lie inside the roots.
 type FilePlace struct {
 	Sandbox cli.Sandbox
 	Dir     string
@@ -23,7 +23,7 @@ type OutFile struct {
 	Caption string // plain text below it; empty for none
 }
 
-// ProjectFile is a file of a project, ready for a chat: known secrets are removed from text.
+// ProjectFile is a file of a project that can be sent to a chat. If it is text, known secrets are removed.
 type ProjectFile struct {
 	Name    string
 	Content []byte
@@ -44,22 +44,22 @@ const (
 	MostFiles        = 20 // in one answer or one call of SendFiles
 )
 
-// Files reads and writes files of projects, below the roots of a place, as its environment sees them. It follows no
-// links. It refuses everything but regular files, and hidden files, files with secrets and ductor's own files. Errors
-// about a file are a *FileError. Safe for concurrent use.
+// Files reads and writes files of projects in the environment of a place. All paths must lie below the roots of the
+// place. Files follows no links. It refuses hidden files, files with secrets, ductor's own files, and everything that
+// is not a regular file. Errors about a file are a *FileError. Safe for concurrent use.
 type Files interface {
-	// OfTurn returns the place for an agent's files: the roots of projects for a turn with the rights of its chat,
-	// otherwise the turn's working directory.
+	// OfTurn returns the place for the files of a turn's agent. For a turn with the rights of its chat, the roots are
+	// those of the projects. For other turns, the only root is the working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
 	// OfChat returns the place for a user's files: the working directory of the chat's next turn, the roots, and the
-	// environment that the path belongs to.
+	// environment of the path.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
-	// Read reads a file once. It refuses a binary file that contains secrets.
+	// Read reads a file once. It returns an error for a binary file that contains secrets.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)
 	// List lists a directory, directories first.
 	List(ctx context.Context, at FilePlace, dir string) ([]FileEntry, error)
-	// Write creates a file and returns its absolute path. If path is empty or a directory, the file gets the given
-	// name. It does not overwrite an existing file.
+	// Write creates a file and returns its absolute path. If path is empty or a directory, Write creates a file with
+	// the given name there. It does not overwrite an existing file.
 	Write(ctx context.Context, at FilePlace, path, name string, content []byte) (string, error)
 }
 
@@ -124,9 +124,10 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // FileSender sends files of projects into chats. Package bot implements it.
 type FileSender interface {
-	// SendFiles reads each file of a place once and stores the content for sending: images as pictures, several in a
-	// row as an album. It does not wait for Telegram. A crash neither loses nor duplicates stored files. It returns the
-	// refused files. key names the request: a second call with the same key does nothing.
+	// SendFiles reads each file of a place once and stores its content to be sent later. It sends images as pictures,
+	// and several images in a row as an album. It does not wait for Telegram, and it returns the refused files. A crash
+	// neither loses nor duplicates stored files. key identifies the request: a second call with the same key does
+	// nothing.
 	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
 		files []OutFile) (refused []*FileError, err error)
 }

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// JobID names a job forever. A job of the configuration keeps its ID over restarts; see ConfiguredJob.
+// JobID identifies a job and never changes. A job of the configuration keeps its ID over restarts; see ConfiguredJob.
 type JobID string
 
 // JobKind is the trigger of a job.
@@ -37,21 +37,22 @@ const (
 	SharedSession = "shared" // the current session of the conversation
 )
 
-// Values of Job.Missed: how to handle runs that were due while ductor was not running. MissedOnce is the default.
+// Values of Job.Missed. They determine how to handle runs that were due while ductor was not running. MissedOnce is the
+// default.
 const (
 	MissedSkip = "skip" // nothing
 	MissedOnce = "once" // one run stands for all of them
 	MissedAll  = "all"  // each runs, one after the other
 )
 
-// Values of Job.Overlap: how to handle a run that is due while an earlier run of its job is open. OverlapSkip is the
-// default.
+// Values of Job.Overlap. They determine how to handle a run that is due while an earlier run of its job is open.
+// OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
 	OverlapQueue = "queue" // it waits; beyond MostQueuedRuns the newest are skipped
 )
 
-// Values of Job.QuietPolicy: how to handle a run that is due in quiet hours. QuietHold is the default.
+// Values of Job.QuietPolicy. They determine how to handle a run that is due in quiet hours. QuietHold is the default.
 const (
 	QuietHold = "hold" // it runs when the quiet hours end
 	QuietSkip = "skip"
@@ -84,7 +85,7 @@ type JobTiming struct {
 	QuietHours
 }
 
-// QuietHours are the hours of a day in which a job runs only when a user starts it.
+// QuietHours are the hours of a day in which a job does not run by its schedule. Users can still start it.
 type QuietHours struct {
 	Zone string `toml:"zone"` // IANA name; empty: the machine's
 	Hours
@@ -98,8 +99,8 @@ func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Hours are a part of the day. Both ends are empty or times such as "22:00". If QuietTo is earlier than QuietFrom, it is
-// a time of the next day.
+// Hours are a part of the day. Both ends are empty, or both are times such as "22:00". If QuietTo is earlier than
+// QuietFrom, it is a time on the next day.
 type Hours struct {
 	QuietFrom string `toml:"quiet_from"`
 	QuietTo   string `toml:"quiet_to"`
@@ -118,7 +119,7 @@ func (h Hours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Quiet reports whether there are quiet hours.
+// Quiet reports whether quiet hours are set.
 func (h Hours) Quiet() bool { return h.QuietFrom != "" || h.QuietTo != "" }
 
 // JobTurn configures the turns of a job. Empty fields use the conversation's choices.
@@ -149,7 +150,7 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// JobStatus is a job with its next run and its results.
+// JobStatus is a job with its next run and its last results.
 type JobStatus struct {
 	Job     Job
 	Next    time.Time // zero for none
@@ -161,15 +162,15 @@ type JobStatus struct {
 	Open    int     // number of waiting and running runs
 }
 
-// JobResult is the result that the chat shows. It is zero if the chat shows no result or a failure.
+// JobResult is the result of a job that the chat shows. It is zero if the chat shows no result, or shows a failure.
 type JobResult struct {
 	Digest string     // Digest of the answer
 	Shown  cli.TurnID // the turn whose card shows it
 	Same   int        // how often the answer has repeated since
 }
 
-// JobRunID names one run of a job. It is derived from the cause of the run, so that the same cause has the same ID
-// before and after a crash.
+// JobRunID identifies one run of a job. It is derived from the cause of the run, so that the same cause gives the same
+// ID before and after a crash.
 type JobRunID string
 
 // DueRun returns the ID of the run that is due at a time.
@@ -177,7 +178,7 @@ func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
 
-// KeyedRun returns the ID of a run that a user or a webhook delivery starts; key names that request.
+// KeyedRun returns the ID of a run that a user or a webhook delivery starts. key identifies the request.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
 // JobCause is the trigger of a run.
@@ -191,7 +192,7 @@ const (
 	CauseHook     JobCause = "hook"
 )
 
-// JobRunState is the state of a run. A run moves down this list, and from asked back to waiting for a retry.
+// JobRunState is the state of a run. A run moves down this list. Only a retry moves it up again, from asked to waiting.
 type JobRunState string
 
 // The states of a run.

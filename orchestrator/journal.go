@@ -8,27 +8,29 @@ import (
 	"ductor/cli"
 )
 
-// Update is one incoming Telegram update in raw form; this package does not interpret it.
+// Update is one incoming Telegram update in raw form. This package does not interpret it.
 type Update struct {
 	ID  int64
 	Raw []byte // nil if only the ID is stored, because the update needs no handling
 	// Received is when the update was first stored, to the millisecond; zero if it is not stored.
 	Received time.Time
-	// Crashes is how often ductor crashed before the update was handled.
+	// Crashes is how often ductor crashed before it had handled the update.
 	Crashes int
 }
 
-// MostCrashes is the number of crashes during an update or a turn after which ductor gives it up.
+// MostCrashes limits the crashes of ductor during one update or turn. After that many crashes, ductor gives it up.
 const MostCrashes = 2
 
-// Handled is stored together with the effect of updates: it marks them handled and queues the notices that answer them.
+// Handled marks updates as handled and queues the notices that answer them. A method that takes a Handled stores it in
+// one transaction with the effect of the updates.
 type Handled struct {
 	Updates []int64
 	Notices []Message
 }
 
-// Journal stores incoming updates until they are handled, and outgoing messages until they are sent. internal/store
-// implements it, package bot uses it. Data is durable when a method returns; exceptions are documented at the methods.
+// Journal stores incoming updates until they are handled, and outgoing messages until they are sent. Data is durable
+// when a method returns, except where the method's comment differs. internal/store implements Journal, and package bot
+// uses it.
 type Journal interface {
 	Inbox
 	CardStore
@@ -41,18 +43,18 @@ type Journal interface {
 type Inbox interface {
 	Disk
 
-	// AppendUpdates stores updates before they are acknowledged, and returns the new ones that need handling. It skips
-	// known IDs, unless so much time has passed that Telegram may have restarted its numbering. A killed process loses
-	// no updates; a power failure may until Flush has returned.
+	// AppendUpdates stores updates before ductor acknowledges them to Telegram. It returns the new updates, which need
+	// handling. It skips known IDs, unless so much time has passed that Telegram may have restarted its numbering. If
+	// the process is killed, no update is lost. If the power fails, updates may be lost until Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
-	// Flush returns once everything that was stored before it survives a power failure.
+	// Flush returns once everything that was stored before the call survives a power failure.
 	Flush(ctx context.Context) error
 	// PendingUpdates lists unhandled updates with IDs above after, in order of ID.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates handled and queues their notices, both or neither.
 	FinishUpdates(ctx context.Context, ids []int64, notices ...Message) error
-	// ForgetUpdates is FinishUpdates for updates that contain a secret. It also erases their text from all files of the
-	// store.
+	// ForgetUpdates is FinishUpdates for updates that contain a secret. It also erases the text of these updates from
+	// all files of the store.
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 }
 
@@ -66,8 +68,8 @@ type CardStore interface {
 
 // MessageStore stores the states of messages.
 type MessageStore interface {
-	// SaveMessage stores a message and replaces the one with its key. A killed process loses no message. A power
-	// failure may lose the fact that one is Sending, unless the message has Content.
+	// SaveMessage stores a message and replaces the message with the same key. If the process is killed, no message is
+	// lost. If the power fails, the state Sending may be lost, unless the message has Content.
 	SaveMessage(ctx context.Context, m Message) error
 	// FindMessage returns the message with a key; its State is empty if there is none.
 	FindMessage(ctx context.Context, key string) (Message, error)
@@ -75,7 +77,7 @@ type MessageStore interface {
 	MessageAt(ctx context.Context, in ConversationID, id int) (Message, error)
 	// MessagesOf lists the messages of a turn, in the order in which they were first stored.
 	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
-	// OwedMessages lists the messages with Content, in the order in which they were first stored.
+	// OwedMessages lists the messages whose Content is still to be sent, in the order in which they were first stored.
 	OwedMessages(ctx context.Context) ([]Message, error)
 }
 
@@ -116,7 +118,8 @@ const (
 	Removed SendState = "removed" // no longer in the chat
 )
 
-// EndShown is the Mark of a message whose final text the chat shows, so that the store no longer lists it as waiting.
+// EndShown is the Mark of a message after the chat shows its final text. The store no longer lists such a message as
+// waiting.
 const EndShown = -1
 
 // Message is the stored state of one of the bot's messages.
@@ -127,15 +130,16 @@ type Message struct {
 	State        SendState
 	ID           int   // Telegram's number; 0 before it is known
 	Mark         int64 // a note of its sender; EndShown once the chat shows the message's final text
-	// The final content, as package bot encodes it; nil once the chat shows it, or if its sender can restore it.
+	// Content is the final content, as package bot encodes it. It is nil once the chat shows it, and for messages whose
+	// sender can restore the content.
 	Content []byte
 }
 
-// DiskState is the state of the disk under the store.
+// DiskState is the state of the disk that holds the store.
 type DiskState string
 
-// The states of a disk. While the disk is full nothing is stored; RetryDisk checks whether that has changed. After a
-// disk failure it is unknown which data was written, so the store rejects all writes until a restart.
+// DiskState values. While the disk is full, the store rejects writes, until RetryDisk finds that the disk has space
+// again. After a disk failure it is unknown which data was written, so the store rejects all writes until a restart.
 const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"
@@ -155,9 +159,10 @@ var (
 type Disk interface {
 	// Disk returns the state of the disk, and a context that is done once the state has changed.
 	Disk() (DiskState, context.Context)
-	// RetryDisk checks whether a full disk has space again, and writes the data that is still missing there. It returns
-	// an error if it cannot.
+	// RetryDisk checks whether a full disk has space again, and then writes the data that could not be written before.
+	// It returns an error if it still cannot.
 	RetryDisk(ctx context.Context) error
-	// WaitingConversations lists the conversations with a turn that waits, runs, or has ended without being shown.
+	// WaitingConversations lists the conversations with a turn that waits, that runs, or that has ended without being
+	// shown.
 	WaitingConversations(ctx context.Context) ([]ConversationID, error)
 }

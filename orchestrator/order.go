@@ -17,7 +17,7 @@ var (
 	ErrNoOrders  = errors.New("orders cannot be stored here")
 )
 
-// Order is a turn without a chat message: a schedule or an external program requested it.
+// Order is a turn that does not come from a chat message. A schedule or an external program requested it.
 type Order struct {
 	Turn   cli.TurnID // chosen by the caller, so that submitting the same order twice runs it once
 	Prompt Prompt     // Message and Updates are empty
@@ -26,14 +26,15 @@ type Order struct {
 
 // Wants overrides choices of the conversation for an order. Empty fields use the conversation's choices.
 type Wants struct {
-	// The name of its own session, which is independent of the conversation's current session.
+	// Own is the name of the order's own session. That session is independent of the conversation's current session.
 	Own    string      `json:"own,omitempty"`
 	Agent  cli.Agent   `json:"agent,omitempty"`
 	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, like Effort
 	Effort cli.Effort  `json:"effort,omitempty"`
 	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; only with Own: a session has one directory
-	// Sandbox is SandboxDocker if the turn must run in a sandbox even without a policy of its project. With SandboxOff
-	// ductor refuses the turn if the project's policy requires a sandbox. Empty means the policy.
+	// Sandbox adds a requirement to the policy of the project. With SandboxDocker the turn must run in a sandbox even
+	// if the policy requires none. With SandboxOff ductor refuses the turn if the policy requires a sandbox. Empty
+	// means the policy.
 	Sandbox string        `json:"sandbox,omitempty"`
 	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: the agent's default
 	// Silence is a word that means "nothing to report"; see OnlyWord. The chat shows the turn only if the agent answers
@@ -47,14 +48,16 @@ type Wants struct {
 	Purpose
 }
 
-// Purpose describes why a turn runs.
+// Purpose describes for which purpose a turn runs.
 type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt, for the agent
 	Job  JobID    `json:"job,omitempty"`  // the job that the turn is a run of; empty for none
 
-	// a turn that must have succeeded first, or this turn fails; empty for none
+	// After is a turn that must succeed before this turn runs. If it does not succeed, this turn fails. It may be
+	// empty.
 	After cli.TurnID `json:"after,omitempty"`
-	// If no model is configured for it, the agent itself summarizes history that does not fit.
+	// Summarize makes ductor summarize history that does not fit. If no model is configured for that, the agent itself
+	// summarizes.
 	Summarize bool `json:"summarize,omitempty"`
 }
 
@@ -70,8 +73,8 @@ type CardStyle struct {
 // OrderStore stores sessions with names. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
 type OrderStore interface {
 	SessionNames
-	// CreateOwnSession stores s under a name and does not change the conversation's current session. A session that had
-	// the name loses it.
+	// CreateOwnSession stores s under a name. It does not change the conversation's current session. If another session
+	// had the name, it loses the name.
 	CreateOwnSession(ctx context.Context, name string, s Session) error
 }
 
@@ -81,18 +84,19 @@ func Digest(answer string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// OnlyWord reports whether an answer consists only of a word, in whatever case and punctuation. It returns false for an
-// empty word.
+// OnlyWord reports whether an answer consists only of a word, in any case and with any punctuation. It returns false
+// for an empty word.
 func OnlyWord(answer, word string) bool {
 	const around = " \t\r\n.!*_`'\"()"
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))
 }
 
-// Sandboxes decides where agents run. It makes no request and does not block. Safe for concurrent use.
+// Sandboxes decides where agents run. Its methods make no requests and do not block. Safe for concurrent use.
 type Sandboxes interface {
-	// Of returns the sandbox of dir's project, or the conversation's own part of it; empty for this host.
+	// Of returns the sandbox of dir's project, or the conversation's own part of that sandbox. It returns the zero
+	// value for this host.
 	Of(dir string, conv ConversationID) cli.Sandbox
-	// Forced returns the sandbox for work in dir that must be sandboxed even though its project has no sandbox.
+	// Forced returns the sandbox for work in dir that must be sandboxed although dir's project has no sandbox.
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 

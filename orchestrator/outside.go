@@ -20,17 +20,18 @@ func (o Outsider) Conversation() ConversationID {
 	return ConversationID{Chat: int64(o.Owner), Topic: -o.Number}
 }
 
-// Agent returns the name by which users and the audit know the client.
+// Agent returns the client's name for users and for the audit.
 func (o Outsider) Agent() cli.Agent { return cli.Agent("MCP " + o.Name) }
 
-// OutsideTurn is the prefix of the turn IDs that stand for the calls of an Outsider. The name of its token and another
-// colon follow. The store has no such turns.
+// OutsideTurn begins the turn IDs that stand for the calls of an Outsider. The name of the Outsider's token and another
+// colon follow it. The store has no such turns.
 const OutsideTurn = "outside:"
 
 // IsOutsideTurn reports whether a turn ID stands for a call of an Outsider.
 func IsOutsideTurn(id cli.TurnID) bool { return strings.HasPrefix(string(id), OutsideTurn) }
 
-// Outsider returns the name of the Outsider for which an agent asks, or "" if it asks for another reason.
+// Outsider returns the name of the Outsider on whose behalf the agent makes the request. It returns "" for other
+// requests.
 func (a ApprovalRequest) Outsider() string {
 	call, found := strings.CutPrefix(string(a.Turn), OutsideTurn)
 	name, _, _ := strings.Cut(call, ":")
@@ -40,10 +41,10 @@ func (a ApprovalRequest) Outsider() string {
 	return name
 }
 
-// Outsiders gives ductor's tools what they need for clients outside of turns. *conversation.Engine implements it.
+// Outsiders lets ductor's tools work for clients outside of turns. *conversation.Engine implements it.
 type Outsiders interface {
-	// OpenOutside returns what stands for a turn during one call of an Outsider: its rights are at most those of ask,
-	// and the owner decides each request in the chat. AskUser and AskFor accept it until the caller calls end, which
-	// waits for agents that work for it. The context limits the call.
+	// OpenOutside returns an ActiveTurn that stands for one call of an Outsider. Its rights are at most those of ask,
+	// and the owner decides each request in the chat. AskUser and AskFor accept it until the caller calls end. end
+	// waits for agents that work for the call. The context limits the call.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

@@ -16,16 +16,17 @@ type Store interface {
 	QueueStore
 	StepStore
 
-	// Conversation returns the choices of a conversation; if it has none, a zero Conversation with its ID.
+	// Conversation returns the choices of a conversation. If it has made none, Conversation returns a zero value with
+	// its ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	// SaveConversation stores all of c and audits the change, both or neither.
+	// SaveConversation stores all fields of c and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
 	// MoveChat moves all data of a group to its new chat ID: sessions, choices, rules, schedules, history. Choices that
 	// already exist under the new ID stay.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// EndBypasses ends the bypass of every conversation that has one, so that its agents ask again. It audits that and
+	// EndBypasses ends the bypass of every conversation that has one, so that agents ask again. It audits each end and
 	// returns the conversations.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 
@@ -37,33 +38,39 @@ type Store interface {
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores an agent's own part of a session; an empty ID removes it.
+	// SetAgentSession stores an agent's own part of a session. If own has an empty ID, SetAgentSession removes that
+	// part.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn, marks its prompt's updates handled and removes the given agents' own session
-	// IDs from its session, all or none. If the turn repeats a turn that was already repeated, it returns ErrRepeated
-	// and stores nothing.
+	// EnqueueTurn does all of the following, or nothing: it stores a queued turn, marks its prompt's updates handled,
+	// and removes the given agents' own session IDs from its session. If the turn repeats a turn that was already
+	// repeated, EnqueueTurn returns ErrRepeated.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn repeats this one.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
 	// StartTurn moves a queued turn to running and stores its starting point. For a running turn it stores the starting
-	// point again; for all others it returns false. The change need not survive a power failure.
+	// point again. For any other turn it returns false. A power failure may undo the change.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
-	// FinishTurn stores the outcome of a running turn, or of a steered turn that is not delivered, and adds its cost,
-	// tokens and message to its session.
+	// FinishTurn stores the outcome of a turn, and adds its cost, tokens and message to its session. The turn must be
+	// running, or steered and not delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
-	// AbortTurns marks a running turn as aborting, so that the next process ends it if this one dies first. It also
-	// moves queued turns to cancelled and marks the updates of the abort handled, all or none. It skips turns that are
-	// no longer running or queued. running may be empty, or a turn that StartTurn has not stored yet. The mark of the
-	// running turn need not survive a power failure.
+	// AbortTurns does all of the following, or nothing. running may be empty.
+	//   - It marks the running turn as aborting, so that the next process ends the turn if this process dies first.
+	//     StartTurn need not have stored the turn yet. A power failure may undo the mark.
+	//   - It moves queued turns to cancelled.
+	//   - It marks the updates of the abort handled.
+	//
+	// AbortTurns skips turns that are no longer running or queued.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
-	// CancelTurn moves a turn to cancelled if it is queued, or steered and not delivered. Otherwise it returns false.
+	// CancelTurn moves a turn to cancelled. It returns false if the turn is neither queued nor steered, or if it is
+	// already delivered.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
-	// AmendOutcome replaces the outcome that FinishTurn stored; only the turn's file changes and Announce may differ.
+	// AmendOutcome replaces the outcome that FinishTurn stored. Only the file changes and Announce may differ from that
+	// outcome.
 	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
@@ -71,19 +78,19 @@ type Store interface {
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
 	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
 	OpenTurns(ctx context.Context) ([]Turn, error)
-	// TurnsShownWaiting lists turns that no longer wait but that a chat still shows as waiting.
+	// TurnsShownWaiting lists turns that no longer wait, but that a chat still shows as waiting.
 	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
 	// RunningTurns lists running turns, and turns whose agent still works in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
-	// EndBackground records that the background work of a run is over because the run is gone.
+	// EndBackground records that the background work of a run has ended because the run no longer exists.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// EntriesAfter is History without the entries up to a number.
+	// EntriesAfter is History without the entries up to and including a number.
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 
-// Gateway runs turns. *service.Service implements it, and describes the methods that have no comment here.
+// Gateway runs turns. *service.Service implements it, and documents the methods that have no comment here.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Survey reports which turns of the previous process are still running, have finished, or are lost; see
@@ -107,7 +114,8 @@ type Gateway interface {
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
-	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent, or returns "" if it can.
+	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent. It returns "" if ductor
+	// can.
 	CannotHold(agent cli.Agent, req cli.Request) string
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
@@ -115,8 +123,8 @@ type Gateway interface {
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
 	// CanLogIn reports whether a user can log in an agent of an environment from another device.
 	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
-	// LogIn logs in an agent. It passes the address and code for the user to show. It returns once the agent is logged
-	// in or the login failed.
+	// LogIn logs in an agent. It passes the address and the code to show, which displays them to the user. LogIn
+	// returns when the agent is logged in or the log-in failed.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
@@ -135,10 +143,10 @@ type TurnTrace interface {
 	End(r cli.Result)
 }
 
-// Viewers show turns in terminals, besides their chat. No function waits.
+// Viewers show turns in terminals, in addition to their chat. Their functions do not wait.
 type Viewers struct {
-	// Follow shows that a turn starts, and returns the function that shows its events. The caller serializes the calls
-	// of that function. replayed is set if the events up to cli.CaughtUp happened before this process.
+	// Follow shows that a turn starts, and returns the function that shows the turn's events. Calls of that function
+	// must be serial. If replayed is set, the events up to cli.CaughtUp happened before this process started.
 	Follow func(t Turn, replayed bool) func(ev cli.Event)
 	// Ended shows an ended turn with its Outcome.
 	Ended func(t Turn)
@@ -146,45 +154,45 @@ type Viewers struct {
 
 // Chat shows turns to users. Package bot implements it.
 type Chat interface {
-	// Card creates the growing message of a turn. It sends nothing yet and does not block.
+	// Card creates the message that shows a turn and grows with it. Card sends nothing yet and does not block.
 	Card(t Turn) Card
-	// Reopen is Card for a turn that the previous process was showing: the card continues in its existing messages. The
-	// caller repeats the turn's events to Show, from the beginning up to cli.CaughtUp, and the card then shows them in
+	// Reopen is Card for a turn that the previous process was showing. The card continues in its existing messages. The
+	// caller passes the turn's events to Show again, from the beginning up to cli.CaughtUp. The card then shows them in
 	// one update.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits, and how many turns are ahead of it. It does not wait for the network. The caller
-	// calls it before Unqueued.
+	// Queued shows that a turn waits, and how many turns run before it. It does not wait for the network. The caller
+	// must call it before Unqueued.
 	Queued(t Turn, ahead int)
 	// Unqueued removes the message of Queued, because the turn now runs or was cancelled.
 	Unqueued(t Turn)
-	// Redeliver shows the outcome of a turn that ended before the chat showed it completely, or that was interrupted.
-	// It returns when the chat shows it, or shows a notice that it may be missing. After an error the caller may call
-	// it again.
+	// Redeliver shows the outcome of a turn that was interrupted, or that ended before the chat showed it completely.
+	// It returns when the chat shows the outcome, or shows a notice that the outcome may be missing. After an error the
+	// caller may call it again.
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages, at a user's request.
 	ShowAgain(ctx context.Context, t Turn) error
-	// Extend updates the card of a turn that ended a moment ago and whose answer became longer, with one edit. It
-	// returns ErrCannotAmend if the card has no room for it, is gone, or ended too long ago.
+	// Extend updates the card of a turn that ended a moment ago, because its answer became longer. It makes one edit.
+	// It returns ErrCannotAmend if the card has no room, no longer exists, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
-	// Withdraw cancels messages that the turn's agent sent through tools and that have not been sent yet.
+	// Withdraw cancels unsent messages that the turn's agent created through tools.
 	Withdraw(ctx context.Context, t Turn) error
 	// Notice sends a message to a conversation outside of any turn. It stores the message durably and delivers it
 	// later.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
 
-// Card is the growing message of one turn.
+// Card is the message of one turn. It grows while the turn runs.
 type Card interface {
-	// Show adds an event. It never waits for the network. Its caller serializes the calls.
+	// Show adds an event. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
-	// Finish shows the outcome. It returns when all of it is delivered, or once delivery is impossible or its success
-	// is unknown. In that case it first sends a notice about it, if possible. After an error the caller calls Finish
-	// again, or Redeliver after the next start.
+	// Finish shows the outcome. It returns when all of the outcome is delivered. It also returns when delivery is
+	// impossible or its success is unknown; then it first sends a notice about that, if possible. After an error the
+	// caller must call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Amend shows an outcome that differs from the outcome of a successful Finish only in the turn's file changes.
-	// After an error the caller may call it again.
+	// Amend shows an outcome again, after Finish has succeeded and only the turn's file changes have changed. After an
+	// error the caller may call it again.
 	Amend(ctx context.Context, o Outcome) error
-	// Leave ends the card without an end of the turn, so that the next process can Reopen it. It shows the received
-	// events as far as one call can, and returns after that or when ctx is done.
+	// Leave ends the card although the turn continues, so that the next process can Reopen it. It tries to show the
+	// received events with one call, and returns after that or when ctx is done.
 	Leave(ctx context.Context)
 }

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Action is a button below a turn that did not succeed. All actions but ActionLogIn and ActionDrop run the prompt
-// again. A user can choose one of these, once. The values are stored.
+// Action is a button below a turn that did not succeed. ActionLogIn and ActionDrop do not run the prompt again; all
+// other actions do, and a user can choose only one of those, once. The values are stored.
 type Action string
 
 // The actions.
@@ -34,23 +34,23 @@ type Recovery struct {
 	Raw   string          `json:"raw,omitempty"`    // shortened output of an agent that ductor could not parse
 }
 
-// Repeatable returns the recovery of a turn that may run again and about which nothing else is known.
+// Repeatable returns the recovery of a turn that may run again, if ductor knows nothing else about it.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic is the reaction of ductor, without asking a user, to a turn that failed before anything ran.
+// Automatic is ductor's reaction to a turn that failed before anything ran. ductor does not ask a user.
 type Automatic string
 
 // The automatic actions.
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more
-	// Runs it a few more times, each after a pause that the user can cut short.
+	// AutomaticRetries runs the turn a few more times, each time after a pause. The user can shorten the pause.
 	AutomaticRetries    Automatic = "retries"
 	AutomaticSubstitute Automatic = "substitute" // runs it with a configured agent
 	AutomaticConfigured Automatic = "configured" // follows LimitPolicy
 )
 
-// LimitPolicy selects the reaction to a turn that did not run because its agent has reached its usage limit.
+// LimitPolicy selects the reaction to a turn that did not run because its agent had reached its usage limit.
 type LimitPolicy string
 
 // The policies. LimitAsk is the default.

@@ -11,27 +11,28 @@ import (
 // RightsOf names the source of a turn's rights.
 type RightsOf string
 
-// The sources of rights. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
+// RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
 	RightsOfChat   RightsOf = ""       // the mode and rules of its conversation
 	RightsOfMember RightsOf = "member" // for a user who is not in the configuration: at most ask, and no rules
 	RightsOfJob    RightsOf = "job"    // unattended: only the rights that the job's own configuration grants
-	// For a listed user who scheduled a turn: those of the chat, limited to Rights.Mode.
+	// RightsOfPress is for a turn that a listed user scheduled. It has the rights of the chat, limited to Rights.Mode.
 	RightsOfPress RightsOf = "press"
-	// RightsOfTerminal is for an agent in a terminal: its user allows each call, and no rule or mode of a chat applies.
+	// RightsOfTerminal is for an agent in a terminal. The user of the terminal allows each call; no rule or mode of a
+	// chat applies.
 	RightsOfTerminal RightsOf = "terminal"
-	// RightsOfOutside is for an Outsider: at most ask, and no rule of a chat applies.
+	// RightsOfOutside is for an Outsider. Its mode is at most ask, and no rule of a chat applies.
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions of a prompt's agent that need no button. They are stored with the turn, and a turn that
-// repeats another has the same rights. The zero value means the rights of the chat.
+// Rights are the permissions that a prompt's agent has without asking. They are stored with the turn. If a turn repeats
+// another turn, it has the same rights. The zero value means the rights of the chat.
 type Rights struct {
 	Of RightsOf
-	// Mode is the mode for RightsOfJob; empty means the stricter of the configured default and ask. For RightsOfPress
-	// it is an upper limit on the conversation's mode.
+	// Mode is the permission mode for RightsOfJob. If it is empty, the mode is the stricter of the configured default
+	// and ask. For RightsOfPress, Mode is an upper limit on the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
-	// The remaining fields apply to RightsOfJob.
+	// The following fields apply only to RightsOfJob.
 	Rules []string     `toml:"rules"`   // patterns of allowed requests; see approval.CheckRights
 	Tools cli.ToolList `toml:",inline"` // applies in addition to the lists of the chat
 }
@@ -39,7 +40,7 @@ type Rights struct {
 // OfChat reports whether the choices of the conversation apply.
 func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
 
-// OfListed reports whether a listed user asks: in the chat, or through an MCP client.
+// OfListed reports whether the prompt comes from a listed user, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
 // Equal reports whether two turns have the same rights.
@@ -58,7 +59,7 @@ func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 // Grants reports whether a mode allows an agent more than ask does.
 func Grants(mode cli.PermissionMode) bool { return mode != "" && mode != AtMostAsk(mode) }
 
-// AtMost returns the stricter of two modes; an empty most is no limit.
+// AtMost returns the stricter of two modes. An empty most means no limit.
 func AtMost(mode, most cli.PermissionMode) cli.PermissionMode {
 	all := cli.PermissionModes()
 	if most != "" && slices.Index(all, most) < slices.Index(all, mode) {
@@ -88,7 +89,7 @@ const (
 	ManageDuctor   Right = "manage-ductor" // look at its health
 )
 
-// UserRole is a user's set of rights. It is unrelated to Role, which is a prompt.
+// UserRole is the set of rights of a user. It is not related to Role, which is a system prompt.
 type UserRole string
 
 // The roles of users. The zero value has no rights.
@@ -100,7 +101,7 @@ const (
 	RoleMember UserRole = "member" // a user of an allowed group who is not listed
 )
 
-// Rights returns the rights of a role. No other place defines them.
+// Rights returns the rights of a role. Only this method defines them.
 func (r UserRole) Rights() []Right {
 	switch r {
 	case RoleOwner:
@@ -151,7 +152,7 @@ func (l Roster) RoleOf(user PersonID) UserRole {
 	return RoleNone
 }
 
-// Having lists the users with a right, by ID.
+// Having lists the users who have a right, sorted by ID.
 func (l Roster) Having(do Right) []PersonID {
 	var all []PersonID
 	for user, role := range l {
@@ -183,20 +184,21 @@ type Invitation struct {
 
 // UserStore stores users who joined, and open invitations. internal/store implements it.
 type UserStore interface {
-	// JoinedUser returns a user who joined; false for none.
+	// JoinedUser returns a user who joined. It returns false if no such user exists.
 	JoinedUser(ctx context.Context, id PersonID) (JoinedUser, bool, error)
 	// JoinedUsers lists the users who joined, the earliest first.
 	JoinedUsers(ctx context.Context) ([]JoinedUser, error)
-	// SetUserRole changes the role of a user who joined and audits that. It returns false if there is no such user.
+	// SetUserRole changes the role of a user who joined, and audits the change. It returns false if no such user
+	// exists.
 	SetUserRole(ctx context.Context, id PersonID, role UserRole, audit AuditEntry) (bool, error)
-	// RemoveUser deletes a user who joined, pauses the jobs of the user's private chat, and audits that. It returns
-	// false if there is no such user.
+	// RemoveUser deletes a user who joined, pauses the jobs of the user's private chat, and audits the removal. It
+	// returns false if no such user exists.
 	RemoveUser(ctx context.Context, id PersonID, audit AuditEntry) (bool, error)
 	// UserGreeted records that ductor has notified the owner and the user.
 	UserGreeted(ctx context.Context, id PersonID) error
-	// Invite stores an invitation and audits that.
+	// Invite stores an invitation and audits it.
 	Invite(ctx context.Context, i Invitation, audit AuditEntry) error
-	// Invitations lists the invitations that have not expired at a time, the oldest first, and deletes the others.
+	// Invitations lists the invitations that are valid at a time, oldest first. It deletes the others.
 	Invitations(ctx context.Context, at time.Time) ([]Invitation, error)
 	// CloseInvitations deletes all open invitations.
 	CloseInvitations(ctx context.Context) error

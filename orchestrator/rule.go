@@ -20,11 +20,12 @@ const (
 	RuleEdits   RuleKind = "edits"   // Value is a directory: matches files below it, but no hidden ones
 )
 
-// Rule allows requests that a user allowed before. It applies to one tool of one agent in one conversation.
+// Rule allows requests like a request that a user allowed before. It applies to one tool of one agent in one
+// conversation.
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
-	// The only session that the rule applies in; empty for a rule that lasts until a user revokes it.
+	// Session is the only session in which the rule applies. If it is empty, the rule lasts until a user revokes it.
 	Session SessionID
 	Agent   cli.Agent
 	Tool    string
@@ -37,18 +38,19 @@ type Rule struct {
 	Created time.Time
 }
 
-// Permissions describes the actions that the agents of a conversation may take without asking.
+// Permissions describes the actions for which the agents of a conversation need not ask.
 type Permissions struct {
 	Mode cli.PermissionMode
-	// BypassUntil is when a bypass that a user chose here ends; zero for none.
+	// BypassUntil is the time at which a bypass ends that a user chose in this conversation. It is zero if no bypass is
+	// active.
 	BypassUntil time.Time
 	Rules       []Rule // current rules: lasting ones, and those of the current session; oldest first
-	// Agent answers in the conversation; empty if no agent can. Cannot explains for each mode which part Agent does not
-	// support.
+	// Agent is the agent that answers in the conversation. It is empty if no agent can. Cannot explains for each mode
+	// which part Agent does not support.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
-	// Tools is the tool list of the conversation, and OtherTools are the lists of the configuration that also apply
-	// here. Unheld explains why ductor cannot enforce them for Agent; empty if it can.
+	// Tools is the tool list of the conversation. OtherTools are the lists of the configuration that also apply here.
+	// Unheld explains why ductor cannot enforce the lists for Agent; it is empty if ductor can.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

@@ -4,8 +4,8 @@ package orchestrator
 type SessionScope struct {
 	Conversation ConversationID // all of its sessions
 	Chats        []int64        // all sessions of these chats too
-	// Shared are chats of which only the sessions in Dirs and below belong to the scope, and not those in Except and
-	// below.
+	// Shared lists chats that belong to the scope only in part: only their sessions in Dirs and below belong to it,
+	// without those in Except and below.
 	Shared       []int64
 	Dirs, Except []string
 }

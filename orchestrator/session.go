@@ -12,7 +12,7 @@ import (
 	"ductor/cli"
 )
 
-// SessionID names one line of work, whichever agents took part in it.
+// SessionID identifies a session: one line of work, in which several agents may take part.
 type SessionID string
 
 // Session is a line of work with a history.
@@ -28,19 +28,20 @@ type Session struct {
 	Newest       int64 // the number of its last entry; 0 without one
 	Pinned       bool  // listed before others
 	Archived     bool  // listed only if the user asks for it
-	// AgentSessions holds the session of each agent in each environment: an ID is valid only in its own environment.
+	// AgentSessions holds the session of each agent in each environment. The ID of an agent's session is valid only in
+	// its own environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession is an agent's own part of a session, with what the agent was told of the session's entries. Package
-// handoff has the rule.
+// AgentSession is an agent's own part of a session. It records which entries of the session ductor has told the agent;
+// package handoff defines how.
 type AgentSession struct {
 	ID   cli.AgentSessionID // the agent's own
 	Told cli.TurnID         // its last own entry whose prompt it accepted; empty for none
 	UpTo int64              // the last entry that an accepted prompt told it of, by its number
-	// Offered is the last entry that a prompt told it of without any sign that the agent accepted the prompt.
+	// Offered is the last entry that a prompt contained, if the agent gave no sign that it accepted that prompt.
 	Offered int64
-	// Terminal is set if the session began in a terminal: only this agent knows the conversation before.
+	// Terminal is set if the session began in a terminal. Only this agent knows that part of the conversation.
 	Terminal bool
 }
 
@@ -51,15 +52,15 @@ type Totals struct {
 	Tokens   int64
 }
 
-// AgentEnv is an agent in one environment and one lane: it has one session of its own there.
+// AgentEnv is an agent in one environment and one lane. The agent has one session of its own there.
 type AgentEnv struct {
 	Agent   cli.Agent
 	Sandbox cli.Sandbox // empty is this host
 	Lane    Lane
 }
 
-// Lane is a series of prompts to an agent in a session. The process that runs the turns of a conversation holds the
-// agent's own session open, so prompts beside the turns have another one.
+// Lane is a series of prompts to an agent in a session. Questions outside of turns need their own lane: the process
+// that runs the conversation's turns holds the agent's session open.
 type Lane string
 
 // The lanes.
@@ -68,7 +69,7 @@ const (
 	AsideLane Lane = "aside"
 )
 
-// AgentEnv returns the entry's agent, environment and lane.
+// AgentEnv returns the agent, environment and lane of an entry.
 func (t Turn) AgentEnv() AgentEnv {
 	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
 	if t.Entry.Kind != TurnEntry {
@@ -80,8 +81,8 @@ func (t Turn) AgentEnv() AgentEnv {
 // MostSessionName limits the characters of a session's name.
 const MostSessionName = 128
 
-// CheckSessionName returns an error if a caller must not use name as a session's name or ID. The error does not quote
-// the name.
+// CheckSessionName returns an error if a caller must not use name as the name or ID of a session. The error does not
+// quote the name.
 func CheckSessionName(name string) error {
 	switch {
 	case !utf8.ValidString(name):
@@ -99,12 +100,12 @@ func CheckSessionName(name string) error {
 type SessionNames interface {
 	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// OwnSession returns the session with a name in a conversation, or "" if there is none.
+	// OwnSession returns the session with a name in a conversation. It returns "" if none has that name.
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
 }
 
-// FindSession returns the session of a conversation with an ID, or else the one with a name. It returns ErrNoSession if
-// there is none, so that nothing is known of the sessions of other conversations.
+// FindSession returns the session of a conversation with an ID, or otherwise the session with that name. It returns
+// ErrNoSession also for sessions of other conversations, so that their existence stays unknown.
 func FindSession(ctx context.Context, names SessionNames, in ConversationID, idOrName string) (Session, error) {
 	s, err := names.Session(ctx, SessionID(idOrName))
 	if err == nil && s.Conversation == in || err != nil && !errors.Is(err, ErrNoSession) {
@@ -128,7 +129,7 @@ type ContextReport struct {
 	Fill    cli.Fill // zero if the agent has not reported it
 }
 
-// FoundSession is a search result: a session and its newest turn with the search words.
+// FoundSession is a search result: a session, and the newest of its turns that contains the search words.
 type FoundSession struct {
 	Session Session
 	Turn    cli.TurnID // empty if only the title has the words
@@ -150,24 +151,26 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: pinned ones first, then the most recently used. more reports whether there are more
-	// than the limit.
+	// FindSessions lists sessions: pinned sessions first, then the most recently used. more reports whether the limit
+	// cut the list.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
 	// DeleteSession deletes a session with all its turns. It returns ErrSessionInUse if the session is current in a
-	// conversation, belongs to a job, has undelivered turns, or was forked. It returns ErrNoSession if there is none.
+	// conversation, belongs to a job, has undelivered turns, or was forked. It returns ErrNoSession if the session does
+	// not exist.
 	DeleteSession(ctx context.Context, id SessionID) error
 	// Knows reports whether an agent's own session ID belongs to a session that ductor started or continues.
 	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
-	// ForkSession stores s as a new session, whose history is that of another session up to a given turn. It returns
-	// ErrNoTurn if that turn has not ended or has no session.
+	// ForkSession stores s as a new session. The history of s is the history of another session up to and including a
+	// given turn. ForkSession returns ErrNoTurn if that turn has not ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
-	// MoveSession moves a session to another conversation. The conversation where it was current has no current session
-	// then. It returns ErrSessionInUse if the session belongs to a job or has undelivered turns, and ErrNoSession.
+	// MoveSession moves a session to another conversation. If the session was current in its old conversation, that
+	// conversation then has no current session. It returns ErrSessionInUse if the session belongs to a job or has
+	// undelivered turns, and ErrNoSession.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// History lists the last ended entries of a session in the order of their ends, including those that the session
-	// was forked with.
+	// History lists the last ended entries of a session, in the order in which they ended. It includes entries from
+	// before a fork.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
@@ -184,17 +187,17 @@ type Summary struct {
 	Text    string
 }
 
-// Sessions lets users manage sessions, apart from running turns. Package orchestrator/sessions implements it. Its
-// methods return ErrElsewhere for sessions of another conversation, and ErrNotAllowed if a member tries to change or
-// delete one.
+// Sessions lets users manage sessions, apart from running turns. Its methods return ErrElsewhere for sessions of
+// another conversation, and ErrNotAllowed if a member tries to change or delete a session. Package
+// orchestrator/sessions implements it.
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Scope returns the sessions that the agent of a turn can read. Only the turn of a listed user reads more than its
-	// own conversation.
+	// Scope returns the sessions that the agent of a turn can read. The turn of a listed user can read more than its
+	// own conversation; other turns cannot.
 	Scope(ctx context.Context, t Turn) (SessionScope, error)
-	// Seen returns a session of a scope by its ID, or by its name in the scope's conversation. For all others it returns
-	// ErrNoSession.
+	// Seen returns a session of a scope by its ID, or by its name in the scope's conversation. For other sessions it
+	// returns ErrNoSession.
 	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
 	// Entry returns an entry of a session, or ErrNoTurn.
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
@@ -202,12 +205,12 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current one.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Own returns a session of a user, in any conversation. It returns ErrNoSession, or ErrElsewhere for a session of
-	// another user.
+	// Own returns a session of a user, in any conversation. It returns ErrElsewhere for a session of another user, and
+	// ErrNoSession.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver makes a session of a user the current one here, and no longer the current one of its previous
-	// conversation. It returns ErrSessionInUse while the session runs there or if it belongs to a job, ErrNoSession,
-	// and ErrElsewhere for a session of another user.
+	// TakeOver makes a session of a user the current session of this conversation. The previous conversation no longer
+	// has it. It returns ErrSessionInUse while the session runs there or if it belongs to a job, ErrElsewhere for a
+	// session of another user, and ErrNoSession.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename changes the title of a session, or returns ErrBadChoice for an empty one.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
@@ -219,16 +222,16 @@ type Sessions interface {
 	Delete(ctx context.Context, by Press, id SessionID) error
 	// Fork creates a session with the history up to a turn and makes it the current one, or returns ErrNoTurn.
 	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
-	// Stored lists sessions in the agents' own files that belong to the conversation's directory and are unknown to
-	// ductor, the newest first. It returns errors.ErrUnsupported if sessions have homes of their own.
+	// Stored lists sessions that the agents have stored in their own files: those of the conversation's directory that
+	// ductor does not know, newest first. It returns errors.ErrUnsupported if sessions have their own homes.
 	Stored(ctx context.Context, in ConversationID) ([]cli.StoredSession, error)
-	// ResumeStored creates a session that continues one of the Stored ones with its agent, and makes it the current
-	// one. It returns ErrNoSession if the stored session no longer exists.
+	// ResumeStored creates a session that continues a Stored session with its agent, and makes it the current session.
+	// It returns ErrNoSession if the stored session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
-	// Terminal returns the shell command that resumes the current session in a terminal, and the agent that it runs. It
-	// closes the agent's open session of the conversation, so that the agent continues from the state of the terminal
-	// at the next prompt here. It returns ErrNoSession before an agent has started one, and errors.ErrUnsupported for
-	// an agent that cannot resume in a terminal.
+	// Terminal returns the shell command that resumes the current session in a terminal, and the agent that the command
+	// runs. It closes the agent's open session of the conversation. At the next prompt here, the agent then continues
+	// from the state that the terminal left. Terminal returns ErrNoSession if no agent has started a session, and
+	// errors.ErrUnsupported for an agent that cannot resume in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.
 	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)

@@ -46,33 +46,35 @@ func Paths(files []Attachment) []string {
 	return paths
 }
 
-// Prompt is a user's complete request: albums and split messages are already merged.
+// Prompt is a user's complete request. Albums and split messages are already merged.
 type Prompt struct {
 	Conversation ConversationID
 	Person       PersonID
 	Text         string
 	Attachments  []Attachment
 	Message      int // the user's message in the chat, to reply to
-	// The message whose prompt this one belongs to, such as a forward to its comment; 0 for none; not stored.
+	// PartOf is the message to whose prompt this one belongs: a forwarded message belongs to the comment before it. It
+	// is 0 for none, and is not stored.
 	PartOf  int
 	Updates []int64 // the updates that it was built from
 	Rights  Rights  // the rights of its agent
-	// Quotes is the entry of the session that Text contains; the agent is not told of it again. Empty for none.
+	// Quotes is the entry of the session that Text contains. It is not told to the agent again. It may be empty.
 	Quotes cli.TurnID
-	// Arrived is when the first of its messages came; zero means the time of submission. It is stored as Turn.Queued.
+	// Arrived is the time at which the first message of the prompt arrived. Zero means the time of submission. It is
+	// stored as Turn.Queued.
 	Arrived time.Time
 }
 
-// Entry describes an entry of a session: what it is, and where it stands in the session.
+// Entry describes an entry of a session: its kind, and its position in the session.
 type Entry struct {
 	Kind EntryKind
 	Role string     // the configured role that its agent played; empty for none
 	Asks cli.TurnID // the turn whose agent asked for it; empty if a user did
 	Into cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
-	// Number orders the entries of a session by their ends; 0 before the end.
+	// Number orders the entries of a session by the time of their ends. It is 0 before the end.
 	Number int64
 	UpTo   int64 // the last entry that its prompt told its agent of, by its number
-	// Seen is set in a hand-off if the agent may have seen the entry already; not stored.
+	// Seen is used in a hand-off: it is set if the agent may already have seen the entry. It is not stored.
 	Seen bool
 }
 
@@ -106,9 +108,10 @@ type Turn struct {
 	Aborting bool
 	// Delivered is set if the chat shows the outcome, or a notice that it may be missing.
 	Delivered bool
-	// Bypass is when the turn's bypass ends, set at its start; zero for none.
+	// Bypass is the time at which the turn's bypass ends. It is set when the turn starts, and zero if the turn has no
+	// bypass.
 	Bypass time.Time
-	// Crashes is how often ductor crashed while the turn ran or its outcome was being shown.
+	// Crashes is how often ductor crashed while the turn ran, or before the chat showed its outcome.
 	Crashes int
 }
 
@@ -120,7 +123,7 @@ type Outcome struct {
 	Model   cli.ModelID `json:"model,omitempty"`
 	Usage   cli.Usage   `json:"-"`
 	CostUSD float64     `json:"cost_usd,omitempty"`
-	// From the arrival of the prompt: the time that the user waited.
+	// Duration is the time that the user waited. It starts when the prompt arrives.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Denials  []cli.Denial  `json:"denials,omitempty"`
 	Fallback bool          `json:"fallback,omitempty"`
@@ -132,7 +135,7 @@ type Outcome struct {
 // Shown returns the part of the answer that the chat shows.
 func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
 
-// ActiveTurn is a running turn, for ductor's tools that its agent calls.
+// ActiveTurn is a running turn, seen by the tools of ductor that its agent calls.
 type ActiveTurn struct {
 	Turn    Turn
 	Request cli.Request
@@ -140,8 +143,9 @@ type ActiveTurn struct {
 	Life context.Context
 	// Hide removes secrets from a text.
 	Hide func(text string) string
-	// Help registers another agent that works for the turn. The returned context ends with the turn's own agent, and
-	// the turn waits until leave is called. It returns ErrNoTurn if the turn's agent has already ended.
+	// Help registers another agent that works for the turn. The turn waits until the other agent calls leave. The
+	// returned context ends together with the turn's own agent. If that agent has already ended, Help returns
+	// ErrNoTurn.
 	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
 
@@ -149,12 +153,12 @@ type ActiveTurn struct {
 type ActiveTurns interface {
 	// ActiveTurn returns the turn that an agent runs in a conversation, or ErrNoTurn.
 	ActiveTurn(in ConversationID, agent cli.Agent) (ActiveTurn, error)
-	// AskUser asks a user to decide or answer for a running turn and waits for that. asked is a cli.ApprovalAsked or a
-	// cli.QuestionAsked without an ID. It withdraws the request if ctx ends. It returns ErrNoTurn if the turn is not
-	// running.
+	// AskUser asks a user to decide a request or answer a question for a running turn, and waits for the decision.
+	// asked is a cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx ends, AskUser withdraws the request. It
+	// returns ErrNoTurn if the turn is not running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
-	// AskFor is AskUser for a request of another agent that works for the turn. The conversation's rules for that agent
-	// apply. It denies tools that the lists of h exclude.
+	// AskFor is AskUser for a request of another agent that works for the turn. The rules of the conversation for that
+	// agent apply. AskFor denies tools that the lists of h exclude.
 	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
 }
 
@@ -173,7 +177,7 @@ type Ending struct {
 	Changed  `json:"changed,omitzero"`
 }
 
-// Announcement is the message at the end of a turn, besides its card.
+// Announcement selects the message at the end of a turn, which is sent in addition to the card.
 type Announcement string
 
 // The announcements.
@@ -203,7 +207,7 @@ type Step struct {
 type StepStore interface {
 	// SaveSteps stores the steps of a turn and replaces previous ones. It may share a transaction with other writes.
 	SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []Step) error
-	// StepsOf lists the steps of a turn with their arguments, but without their outputs.
+	// StepsOf lists the steps of a turn. They include the arguments of tools, but not their outputs.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// Step returns a step with its output, or ErrNoStep.
 	Step(ctx context.Context, turn cli.TurnID, number int) (Step, error)

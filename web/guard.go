@@ -81,8 +81,8 @@ func (g *guard) isHost(hostPort string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isOwnOrigin reports whether a request comes from this page, or from no page. Browsers send one or both of the
-// headers.
+// isOwnOrigin reports whether a request comes from a page of this server, or from a client that is not a page. Browsers
+// send Origin, Sec-Fetch-Site or both.
 func (g *guard) isOwnOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return false

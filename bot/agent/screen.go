@@ -25,12 +25,12 @@ const Action = "K"
 type Service interface {
 	// Context returns how full the context of a conversation's agent is, if the agent reports it.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes, which
-	// may be empty.
+	// Compact shortens the agent's context, in a separate turn. hint describes the content that the agent should keep;
+	// it may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands lists the agent's commands and skills. It returns errors.ErrUnsupported if the agent has none.
 	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)
-	// RunCommand runs a command or skill in a turn of its own.
+	// RunCommand runs a command or skill in a separate turn.
 	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 }
 
@@ -116,7 +116,7 @@ func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// turnAnswer answers a command that started a turn. The turn's card shows the rest.
+// turnAnswer answers a command that started a turn. Everything else appears in the card of that turn.
 func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
@@ -129,7 +129,7 @@ func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (
 	return Answer{Handled: true}, nil
 }
 
-// Commands answers "/cmd". Without a name it lists the commands; with a name it runs that command.
+// Commands answers "/cmd". If args names a command, it runs that command. Otherwise it lists the commands.
 func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
 	say := s.Lang.Of(p.Conversation.Chat)
 	args = strings.TrimSpace(args)
@@ -151,8 +151,8 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 	return textAnswer(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
 }
 
-// list returns the agent's commands, sorted by name. A name of several words is a subcommand, offered by the command
-// with its first word.
+// list returns the agent's commands, sorted by name. If a name has several words, the command is a subcommand, and the
+// command with the first word offers it.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
 	agent, list, err := s.Service.AgentCommands(ctx, in)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // Action is the action of the buttons of approvals and questions.
 const Action = "a"
 
-// operation is the effect of a button. For a choice that makes a rule, the first press only shows the rule; a press on
-// a second button makes it.
+// operation is the effect of a button. If a choice creates a rule, the first press only shows the rule, and a second
+// button creates it.
 type operation string
 
 // Operations. The numbers of a question and an option follow opOption.
@@ -58,7 +58,7 @@ type buttonData struct {
 	question, option int // for opOption; opNext and opWords use question only
 }
 
-// encode returns the data for a button. It returns false if a button cannot hold that much.
+// encode returns the data for a button. It returns false if the data is too long for a button.
 func (p buttonData) encode() (string, bool) {
 	what := string(p.id) + ":" + p.nonce + ":" + string(p.op)
 	switch p.op {
@@ -70,8 +70,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData parses encoded data without the action. Anyone can make such data. It names an approval and an
-// operation, but proves nothing until the caller has compared its nonce.
+// parseButtonData parses encoded data without the action. Anyone can send such data, so it proves nothing until the
+// caller has compared the nonce.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

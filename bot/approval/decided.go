@@ -12,8 +12,8 @@ import (
 // decidedMax bounds the description of the request after the decision, in UTF-16 units.
 const decidedMax = 80
 
-// drawDecided shows an approval that is over in one line: how it ended, and what the request was. A plan stays, because
-// users read it while the agent follows it.
+// drawDecided shows an approval that has ended in one line: how it ended, and what the request was. The text of a plan
+// stays, because users read it while the agent follows the plan.
 func (a view) drawDecided(user string) render.Text {
 	decision := a.drawDecision(user)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is the users' progress with an open approval: the page that its message shows, the answers so far, and the user
-// whose words it waits for. The journal stores everything but secret words.
+// draft is the users' progress with an open approval: the page that its message shows, the answers until now, and the
+// user for whose words it waits. The journal stores everything except secret words.
 type draft struct {
 	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
 	Question int                   `json:"question,omitempty"`
@@ -27,7 +27,7 @@ type draft struct {
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, the files that its words name
 }
 
-// wordsPatience is how long an approval waits for a user's words. A later message is a prompt.
+// wordsPatience limits how long an approval waits for a user's words. A message after that is a prompt.
 const wordsPatience = 10 * time.Minute
 
 // listen starts waiting for the words of a user.
@@ -35,12 +35,13 @@ func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits reports whether a user's next message, or their reply to this approval, contains the words.
+// waits reports whether a user's next message, or a reply of the user to this approval, contains the words for which
+// the approval waits.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether an update took effect before, and records that it does now.
+// applied reports whether an update has already taken effect. If it has not, applied records that it takes effect now.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -73,7 +74,7 @@ func (d *draft) toggle(q cli.Question, option int) {
 	d.Picks[d.Question] = append(slices.Clone(picks), option)
 }
 
-// say answers the current question in the user's words, which name files.
+// say answers the current question in the user's own words. files are the files that the words name.
 func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachment) {
 	if d.Words == nil {
 		d.Words = make(map[int]string)
@@ -87,7 +88,7 @@ func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachmen
 	}
 }
 
-// answer returns the answer to a question so far.
+// answer returns the current answer to a question.
 func (d draft) answer(i int, q cli.Question) []string {
 	var out []string
 	for _, p := range slices.Sorted(slices.Values(d.Picks[i])) {
@@ -123,7 +124,7 @@ func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
-// forward moves to the next question. It returns true if there is none.
+// forward moves to the next question. It returns true if no question is left.
 func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true
@@ -152,7 +153,7 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 		return draft{}, fmt.Errorf("decode a draft: %w", err)
 	}
 	d.Question = max(min(d.Question, len(questions)-1), 0)
-	// After the restart the user must give this secret again.
+	// After a restart the user must enter this secret again.
 	for i, q := range questions {
 		if q.Secret && d.Question > i && len(d.answer(i, q)) == 0 {
 			d.Question = i

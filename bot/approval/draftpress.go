@@ -16,8 +16,8 @@ const (
 	answeredLast // changed, and there is no next question
 )
 
-// press applies a button that decides nothing to a draft. If the press has no effect, it returns the short answer to
-// it.
+// press applies a button to a draft. The button decides nothing yet. If the press has no effect, press returns a short
+// answer for the user.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry is one approval with its messages. The lock of Screen guards it. The screen holds an entry until the approval
-// is over and the chat shows that.
+// entry is one approval with its messages. The lock of Screen guards it. The screen keeps an entry until the approval
+// has ended and the chat shows that.
 type entry struct {
 	// These fields never change.
 	id       orchestrator.ApprovalID
@@ -50,7 +50,7 @@ func idOf(key string) orchestrator.ApprovalID {
 	return orchestrator.ApprovalID(id)
 }
 
-// entryOfLocked returns the entry of an approval. A new entry continues with the messages in the chat.
+// entryOfLocked returns the entry of an approval. A new entry continues with the messages that are already in the chat.
 func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
@@ -90,8 +90,8 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// called continues after a call. It updates the notice, which depends on the message, and finally drops an entry that
-// is over and shown.
+// called continues after a call. It updates the notice, whose text depends on the message. If the approval has ended
+// and the chat shows that, called drops the entry.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -113,11 +113,12 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is the number of finished and shown approvals that the screen remembers. Because of them a press just after
-// the decision finds the shown content and causes no edit.
+// overKept is the number of finished approvals that the screen remembers after the chat shows their end. If a user
+// presses a button just after the decision, the screen then finds that nothing changed, and makes no edit.
 const overKept = 16
 
-// content returns the current content of an approval's message. An approval that is over is not sent.
+// content returns the current content of an approval's message. If the approval has ended, the message may only be
+// edited, not sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err
@@ -143,8 +144,8 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 	return c
 }
 
-// missing returns the notice about a message that may not have arrived. The screen does not send the approval again on
-// its own; the notice has a button that turns it into the approval.
+// missing returns the notice about a message that may not have arrived. The screen does not send the approval again
+// without a user. Instead, the notice has a button that turns the notice into the approval.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
@@ -164,7 +165,8 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	}, nil
 }
 
-// promptOf returns the message to reply to: the prompt. In a group several users prompt at once.
+// promptOf returns the message that an approval's message replies to, which is the prompt. In a group, several users
+// may send prompts at the same time.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
@@ -187,8 +189,9 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 // draftKey returns the journal key of a draft.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the draft of the previous process, once. A message that no user has changed since it was sent still shows
-// its first content, unless its group may have become a supergroup: then an edit finds that out.
+// load reads the draft of the previous process, once. If no user has changed a message since it was sent, the chat
+// still shows its first content, and no edit is needed. This does not hold if the message's group may have become a
+// supergroup; then an edit shows whether it has.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -213,7 +216,7 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 		return nil
 	}
 	e.draft, e.loaded = d, true
-	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroups
+	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroupBound
 	untouched := e.message.State() == orchestrator.Sent && len(d.Updates) == 0
 	if c := s.drawLocked(e); untouched && !moves && e.message.Mark() == c.Mark {
 		e.message.AssumeShown(c)
@@ -221,10 +224,11 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroups is above the ids of all supergroups. Telegram puts -100 before their numbers.
-const supergroups = -1_000_000_000_000
+// supergroupBound is greater than the ids of all supergroups: Telegram writes them as -100 followed by at least ten
+// digits. Ids of other groups are greater than it.
+const supergroupBound = -1_000_000_000_000
 
-// changeDraft changes an entry's draft by f, saves it and shows it, unless f returns false.
+// changeDraft changes an entry's draft with f, saves the draft and shows it. If f returns false, it does nothing else.
 func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -237,7 +241,7 @@ func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) boo
 	return d, err
 }
 
-// saveDraft is changeDraft for fields that the message does not show.
+// saveDraft is changeDraft for fields of the draft that the message does not show.
 func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
@@ -257,8 +261,9 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 	return d, nil
 }
 
-// adoptMessage records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
-// notice it does so only once the user asks to show the approval there.
+// adoptMessage is called when a user presses a button. If it was unknown whether the approval's message had arrived,
+// adoptMessage records the message of that button as the approval's. For the notice it does so only if the user asks to
+// show the approval there.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -309,7 +314,7 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 // remindAfter is the time until the reminder of an approval that does not expire.
 const remindAfter = 15 * time.Minute
 
-// remindAt returns when the chat is reminded of an approval: halfway to its expiry.
+// remindAt returns the time of an approval's reminder. It is halfway to the approval's expiry.
 func remindAt(a orchestrator.Approval) time.Time {
 	if a.Expires.IsZero() {
 		return a.Asked.Add(remindAfter)
@@ -329,7 +334,7 @@ func (s *Screen) scheduleLocked(e *entry) {
 	}
 }
 
-// reminderContent returns the content of an approval's reminder. The decision deletes it.
+// reminderContent returns the content of an approval's reminder. The reminder is deleted when the approval is decided.
 func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	s.mu.Lock()

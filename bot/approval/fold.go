@@ -58,8 +58,8 @@ func inLine(s string, limit int) (string, bool) {
 // maxLines is how many lines of a text the chat shows before its middle is cut.
 const maxLines = 40
 
-// middle cuts the middle out of s if it is longer than limit or has too many lines. It keeps the end, because the end
-// of a command can matter most.
+// middle cuts the middle out of s if s is longer than limit or has too many lines. It keeps the end, because the end of
+// a command can matter most.
 func middle(p lang.Printer, s string, limit int) (string, bool) {
 	s, cut := folded(s)
 	if lines := strings.Split(s, "\n"); len(lines) > maxLines {
@@ -75,7 +75,7 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 	runes := []rune(s)
 	limit = max(limit-50, 0) // for the line about the cut
 	head, tail := limit*2/3, limit/3
-	// Characters beyond the basic plane count twice, so show a little less.
+	// Characters beyond the basic plane count twice, so s is cut a little more.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

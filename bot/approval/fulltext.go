@@ -14,7 +14,8 @@ import (
 // fullTextMax is the maximum number of messages of a full text.
 const fullTextMax = 16
 
-// fullText returns everything there is to decide on, in at most fullTextMax messages, and one more if that is not all.
+// fullText returns everything that the user decides on, in at most fullTextMax messages. If that is not enough, it adds
+// one more message with a note.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {

@@ -80,7 +80,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 	return outbox.ErrNotNeeded
 }
 
-// recordPin records which message is pinned; 0 for none.
+// recordPin records which message is pinned. 0 means none.
 func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		d.Pinned = id

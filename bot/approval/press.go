@@ -99,8 +99,8 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	return say.Text("approval.is-denied"), nil
 }
 
-// refusal explains to the user why nothing changed; state is the approval's. It returns the error if users cannot do
-// anything about it.
+// refusal explains to the user why nothing changed. state is the state of the approval. If users cannot do anything
+// about the error, refusal returns the error.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	for _, r := range []struct {
 		is   error

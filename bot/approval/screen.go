@@ -39,8 +39,8 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions. Each has a message, which the screen edits as the approval changes and which
-// loses its buttons with the decision. It sends nothing before Attach. Safe for concurrent use.
+// Screen shows approvals and questions. Each has a message. The screen edits the message when the approval changes, and
+// removes its buttons after the decision. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
 	o Options
 

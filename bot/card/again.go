@@ -21,7 +21,7 @@ const (
 	remarkPatience = time.Second     // a job, which will try again
 )
 
-// ErrNotYet means that the chat does not show the change yet. The work continues; ask again.
+// ErrNotYet means that the chat does not show the change yet. The work continues, and the caller can call again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
 // ErrBusy tells a user that a job is changing the card. Nothing was started.
@@ -70,9 +70,9 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card again, from the first message that may be missing, because a user asked for it. If that
-// takes long, it continues after the return; until it ends another call does nothing. It returns ErrBusy if a job is
-// changing the card.
+// ShowAgain sends a turn's card again because a user asked for it. It starts with the first message that may be
+// missing. If that takes long, the work continues after ShowAgain has returned, and further calls do nothing until it
+// has ended. ShowAgain returns ErrBusy if a job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
 		return c.showAgain(ctx, t)
@@ -123,9 +123,9 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 	return nil
 }
 
-// Remark sets the line below the outcome of a delivered turn and replaces the previous one. It edits the existing
-// message, which notifies no user; if the message is gone, Remark sends it again, once. It returns when the chat shows
-// the line, or ErrNotYet. Repeating the call has no further effect.
+// Remark sets the line below the outcome of a delivered turn, and replaces the previous line. It edits the existing
+// message, so users get no notification. If that message no longer exists, Remark sends it again, once. It returns when
+// the chat shows the line, or ErrNotYet. A second call with the same line has no effect.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
@@ -153,7 +153,7 @@ func (c *Cards) rememberFinished(k *card) {
 	})
 }
 
-// Extend edits the end of a turn's answer into the card; see orchestrator.Chat.
+// Extend adds text that came late to the end of the answer on the card; see orchestrator.Chat.
 func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	c.mu.Lock()
 	k := c.finished[t.ID]

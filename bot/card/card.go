@@ -61,10 +61,10 @@ type Look struct {
 	// StatusAfter is the silence after which the card shows why the turn waits.
 	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
 	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
-	// Mode is ModeDraft if cards in private chats start as drafts; needs Draft.
+	// Mode is ModeDraft if cards in private chats start as drafts. ModeDraft requires Draft.
 	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
-	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
-	// its beginning and its end, and a file contains all of it.
+	// MaxMessages limits the number of messages of an answer. 0 means no limit. If an answer is longer, its messages
+	// show its beginning and its end, and a file contains all of it.
 	MaxMessages int    `toml:"max_messages" default:"4" check:"0..100"`
 	Pacing      Pacing `toml:",inline"`
 
@@ -99,7 +99,7 @@ func New(o Options) *Cards {
 	}
 }
 
-// MaxMessages returns the current maximum number of messages of an answer; 0 is no limit.
+// MaxMessages returns the current limit for the number of messages of an answer. 0 means no limit.
 func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
 
 // look returns the current look.
@@ -202,8 +202,8 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 }
 
 // card is the growing message of one turn. Show adds events to the document and returns. The outbox makes the calls,
-// and asks for their content when the chat has budget for them. A card has no goroutine of its own: events, finished
-// calls and one timer drive it.
+// and asks for their content when the chat has budget. A card has no goroutine: events, finished calls and one timer
+// drive it.
 type card struct {
 	cards    *Cards
 	turn     orchestrator.Turn

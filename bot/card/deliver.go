@@ -132,7 +132,7 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
-			// Decide only now: a call in flight may have changed the remaining work.
+			// Choose the call only now, because a call that was in progress may have changed the remaining work.
 			act, _ := s.next(content.firstChanged(), content.forChat(s).perMessage(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
@@ -146,7 +146,8 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 	return nil
 }
 
-// amend makes the chat show other final content. If the chat accepted nothing, ShowAgain will show it.
+// amend makes the chat show other final content. If the chat has accepted nothing of the card, ShowAgain will show the
+// content.
 func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	gone := s.lost == chatGone
@@ -163,8 +164,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a call of a card that must be delivered. run handles unknown outcomes of sends, so the outbox may
-// repeat a failed call.
+// postDelivery makes a call of a card that must be delivered. The outbox may repeat a failed call, because run handles
+// sends with an unknown outcome.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -175,7 +176,7 @@ func (c *Cards) postDelivery(
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// sendLossNotice sends the notice that a message may be missing, unless the chat shows it.
+// sendLossNotice sends the notice that a message may be missing. It does nothing if the chat already shows that notice.
 func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
@@ -206,7 +207,7 @@ func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, saved
 	return s, saved, err
 }
 
-// Redeliver shows the outcome of a turn that the previous process did not show in full; see orchestrator.Chat.
+// Redeliver shows the outcome of a turn if the previous process did not show all of it; see orchestrator.Chat.
 func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
 	if err != nil {
@@ -295,8 +296,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card with a finished document, as texts. cut reports that they leave out a
-// part of it.
+// contentsIn returns the final content of a card with a finished document. texts are the messages. cut is set if the
+// texts leave out a part of the document.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
@@ -306,7 +307,7 @@ func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text
 	}
 }
 
-// claim starts an activity. If the card has one already, claim returns that instead.
+// claim starts an activity. If the card already has one, claim returns that one and starts nothing.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,7 +338,7 @@ func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) t
 	return k
 }
 
-// remedies returns the buttons that try again.
+// remedies returns the buttons with which the user can try again.
 func (c *Cards) remedies(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:

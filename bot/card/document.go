@@ -178,7 +178,7 @@ func (d *document) retract(bytes int) {
 	}
 }
 
-// text returns the answer so far.
+// text returns the current answer.
 func (d *document) text() string {
 	var b strings.Builder
 	b.Grow(d.answer)
@@ -190,7 +190,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText makes the answer equal to text. The outcome overrules the streamed text.
+// settleText makes the answer equal to text. The text of the outcome has priority over the streamed text.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {

@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card in a private chat can show its newest message as a draft while that grows. A draft is a preview that Telegram
-// animates, with a Stop button of its own. It fades unless it is sent again, and any real message removes it until the
+// In a private chat, a card can show its newest message as a draft while the message grows. A draft is a preview that
+// Telegram animates, with its own Stop button. It fades unless it is sent again. Any real message removes it, and the
 // next draft brings it back. The real message is sent at the end, or when the turn waits for its user. See
 // https://core.telegram.org/bots/api#sendmessagedraft.
 

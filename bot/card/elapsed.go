@@ -2,7 +2,8 @@ package card
 
 import "time"
 
-// A tool's line shows how long the tool has been running. Each update is an edit, so the updates become rarer.
+// A tool's line shows how long the tool has been running. Each update is an edit, so the time between two updates
+// grows.
 const (
 	elapsedFirst = 30 * time.Second // earlier, users do not wonder
 	elapsedLeast = 10 * time.Second // least time before another edit that is made anyway updates it
@@ -18,14 +19,15 @@ type stopwatch struct {
 // restart counts from now on, because a wait for a user has ended.
 func (s *stopwatch) restart(now time.Time) { s.since, s.waited = now, true }
 
-// update takes the running time to show.
+// update sets the running time that is shown.
 func (s *stopwatch) update(now time.Time) {
 	if took := now.Sub(s.since); took >= elapsedLeast {
 		s.shown = took.Truncate(time.Second)
 	}
 }
 
-// next returns when the running time alone is worth an edit: after 30 s, 1 min, 2 min, 4 min and so on.
+// next returns when the running time is worth an edit, even if nothing else changed: after 30 s, 1 min, 2 min, 4 min
+// and so on.
 func (s *stopwatch) next() time.Time {
 	step := elapsedFirst
 	for step <= s.shown {
@@ -34,7 +36,7 @@ func (s *stopwatch) next() time.Time {
 	return s.since.Add(step)
 }
 
-// withoutWait returns the duration that an agent reports without the time that its tool waited for a user.
+// withoutWait subtracts the time that a tool waited for a user from the duration that the agent reports.
 func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Duration {
 	if s.waited {
 		return min(reported, max(now.Sub(s.since), 0))

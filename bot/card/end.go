@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// An edit makes no sound, so a short message of its own announces the end of a long turn.
+// An edit makes no sound. So a separate short message announces the end of a long turn.
 
 // ending is the message that announces the end of a turn.
 type ending struct {
@@ -17,8 +17,8 @@ type ending struct {
 	Silent bool        `json:"silent,omitempty"`
 }
 
-// endOf returns the announcement of an outcome. It returns nil if none is configured, or if no message of the card was
-// in the chat before: then the first one makes a sound.
+// endOf returns the announcement of an outcome. It returns nil if none is configured. It also returns nil if no message
+// of the card was in the chat before, because then the first message makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if o.Announce == orchestrator.NotAnnounced || o.Announce == orchestrator.Unwanted || s.opened() == 0 {

@@ -17,9 +17,9 @@ type cutDocument struct {
 	parts  []render.Text
 }
 
-// slices renders the document in messages that start at starts; the last starts at newest. The first start is the
-// document's. Joined, the messages are the document up to the last start and from newest on, except for whitespace at
-// the seams. slices reuses messages of the previous call whose content has not changed since.
+// slices cuts the document into messages that start at starts. The first start is the document's beginning, and the
+// last message starts at newest. The messages contain the document up to the last start and from newest on, except for
+// whitespace where it was cut. slices reuses the messages of the previous call if their content has not changed.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -96,8 +96,9 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or until most messages exist; cut reports
-// that the rest does not fit. limit bounds the last message. most is 0 for no limit.
+// extend adds starts until the remaining document fits into one message, or until most messages exist. cut is set if
+// the remaining document does not fit. limit is the maximum size of the last message. If most is 0, the number of
+// messages has no limit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -161,8 +162,8 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth returns by how many units the segment may still grow. A running tool gets its result, and the first successful
-// tool of a row may come to represent those after it.
+// growth returns by how many units the segment may still grow. A running tool still gets its result. The first
+// successful tool of a row may still come to stand for those after it.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -207,7 +208,7 @@ func (e *tailText) cut() position {
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Go back to the start of the segment, and further while the possible growth would not fit.
+		// Move back to the start of the segment. Move back further while the possible growth would not fit.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}

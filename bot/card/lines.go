@@ -102,7 +102,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer, appends the additional text of the outcome's answer, and returns its length in bytes.
+// amend replaces the footer and appends the additional text of the outcome's answer. It returns the length of that text
+// in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -169,8 +170,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 	}
 }
 
-// markDenied marks a tool's line as denied, if the tool has one and it is not marked yet. The line must not grow,
-// because its message may be full; explained is false if that leaves no room for the reason.
+// markDenied marks a tool's line as denied, if the tool has a line that is not marked yet. The line must not grow,
+// because its message may be full. explained is false if the line has no room for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)

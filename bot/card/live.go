@@ -100,7 +100,7 @@ func (c *card) newestLocked() int {
 	return c.starts[len(c.starts)-1].segment
 }
 
-// postCall gives a call to the outbox, which makes it when the chat has budget.
+// postCall passes a call to the outbox, which makes it when the chat has budget.
 func (c *card) postCall(post bool) {
 	if !post {
 		return
@@ -208,8 +208,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked reports whether the newest message is shown as a draft. It is not once the message is in the chat, nor
-// while the turn waits, because a wait can outlast a draft.
+// draftsLocked reports whether the newest message is shown as a draft. This ends once the message is in the chat. It
+// also ends while the turn waits, because a wait can last longer than a draft.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -272,8 +272,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. When an answer first appears, with nothing to wait for, it
-// has no buttons: it may be complete already.
+// liveButtonsLocked returns the buttons of a running card. When an answer first appears and the turn waits for nothing,
+// the card has no buttons, because the answer may already be complete.
 func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// An answer may be longer than its messages may show. Then they show its beginning and its newest part, and a file
+// An answer may be too long for its messages. Then the messages show its beginning and its newest part, and a file
 // contains all of it.
 
-// tailBytes is how much of the end of a long answer the last message shows. It is less than a message holds, so that
-// the lines above and below have room.
+// tailBytes is how much of the end of a long answer the last message shows. It is less than a message can hold, so that
+// the lines above and below the answer have room.
 const tailBytes = 3200
 
 // layout cuts the document into messages, the first of which start at begun. limit bounds the last message. If most

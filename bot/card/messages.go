@@ -19,10 +19,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// messages are the messages of one card. They choose and make the calls after which the chat shows the content.
+// messages are the messages of one card. They choose and make the calls that make the chat show the content.
 //
-// The fields are guarded by mu, which is never held during I/O; perform is called by one goroutine at a time, since all
-// calls of a chat are.
+// mu guards the fields. It is never held during I/O. Only one goroutine at a time calls perform, because the calls of a
+// chat are never concurrent.
 type messages struct {
 	record *record
 	turn   orchestrator.Turn
@@ -78,9 +78,8 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next chooses the next call after which the chat shows more of wants, from part first on. more reports that further
-// calls follow. In a final state it deletes messages without content; before that it leaves them, because text may
-// still come.
+// next chooses the next call that makes the chat show more of wants, from part first on. more is set if further calls
+// follow. If final is set, next deletes messages without content. Otherwise it keeps them, because text may still come.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

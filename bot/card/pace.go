@@ -58,7 +58,7 @@ func (p *pace) due() time.Time {
 		earliest = p.last.Add(p.interval)
 	}
 	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
-		// Wait for a good moment, but show text that flows without one all the same.
+		// Wait for a good moment. But if the text contains no such moment, show it anyway.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
 		}
@@ -164,7 +164,8 @@ type growing struct {
 	shown bool // text was shown before
 }
 
-// endBytes bounds the search for an end, so that due has the same cost for any amount of text.
+// endBytes is the number of last bytes in which due looks for the end of a sentence or paragraph. The limit makes due
+// equally fast for any amount of text.
 const endBytes = 32
 
 func (g *growing) add(text string, at time.Time) {
@@ -188,8 +189,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe reports whether the text need not wait for more. The first text of a turn is due early: it tells users that the
-// agent is at work.
+// ripe reports whether the text can be shown at once. The first text of a turn is shown early, because it tells users
+// that the agent is working.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:

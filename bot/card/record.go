@@ -87,7 +87,7 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// saveSnapshot stores a snapshot. It only logs an error, because the card works without it.
+// saveSnapshot stores a snapshot. It only logs an error, because the card works without a snapshot.
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
@@ -151,8 +151,9 @@ type savedCard struct {
 	End           *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
 	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
-	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
-	// of the messages that have not changed since, empty if unknown.
+	// Starts and Prints are set only while the turn runs. Starts has the positions in the document at which the
+	// messages start, each as segment and offset. Prints has the fingerprints of the messages that have not changed
+	// since; an unknown fingerprint is empty.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
 }

@@ -39,10 +39,10 @@ func (p past) quiet() time.Time {
 	return p.began.Add(replayLongest)
 }
 
-// Reopen returns the card of a turn that the previous process was showing. It continues in the same messages: the
-// agent's events are replayed from the start of the turn, then each message that differs is edited once. A message with
-// an unknown outcome is neither sent again nor edited; the text it may lack goes into the next one, and a notice
-// follows the end.
+// Reopen returns the card of a turn that the previous process was showing. The card continues in the same messages: the
+// agent's events are replayed from the start of the turn, and then each message that differs is edited once. If it is
+// unknown whether a message was sent, it is neither sent again nor edited. The text that it may lack goes into the next
+// message, and a notice follows after the end of the turn.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.past = past{unknown: true, replaying: true, began: k.pace.moved, lastEvent: k.pace.moved}

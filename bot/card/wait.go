@@ -70,7 +70,7 @@ func (d *document) beginOpening(detail string) bool {
 	return shown
 }
 
-// opened records that the agent's process runs, or that no activity with a line of its own continues. The change from
+// opened records that the agent's process runs, or that no activity with its own line continues. The change from
 // starting to thinking is not worth an edit; the next edit shows it.
 func (d *document) opened() bool {
 	switch d.wait.state {
@@ -84,7 +84,8 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is the silence after which the line explains that a mute agent may be repeating the request to its model.
+// muteAfter is the time of silence after which the line explains that a mute agent may be repeating the request to its
+// model.
 const muteAfter = 30 * time.Second
 
 // silence updates the line after a silence of this length. Its clock counts in steps.

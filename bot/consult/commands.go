@@ -14,9 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Consult handles "/consult" and "/group". It asks the models that the first word names, those of the configuration for
-// "/group", or else the model that was asked last. Several models are asked after a press: it returns a page with their
-// cost. If it asks nothing, it returns a page to show instead; an empty page means that the updates are finished.
+// Consult handles "/consult" and "/group". It asks the models that the first word names. Without such a word, "/group"
+// asks the models of the configuration, and "/consult" asks the model that was asked last. If several models would be
+// asked, Consult returns a page with their cost, and a button asks them.
+//
+// If Consult asks nothing, it returns a page to show instead. An empty page means that the updates are finished.
 func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	in := a.By.Conversation
 	p := s.o.Lang.Of(in.Chat)

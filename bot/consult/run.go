@@ -108,7 +108,7 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	r.s.o.Messages.Wake()
 }
 
-// ask sends the question. Even with an error it returns the answers so far.
+// ask sends the question. If it returns an error, it also returns the answers that exist.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.isGroup() {

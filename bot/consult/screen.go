@@ -1,5 +1,5 @@
-// Package consult shows questions to models beside the turns of a session: /consult, the progress of such a question,
-// and the answers, to which users can reply and which they can give to the agent of the conversation.
+// Package consult shows questions that are asked outside of the turns of a session: /consult, the progress of a
+// question, and the answers. Users can reply to an answer, and can give it to the agent of the conversation.
 package consult
 
 import (

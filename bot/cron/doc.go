@@ -1,3 +1,3 @@
-// Package cron is the screen of /cron: it lists the jobs of a chat, adds, changes, runs and deletes them. It returns
-// pages and handles their buttons. It sends no messages and runs no jobs itself.
+// Package cron is the screen of /cron. Users list, add, change, start and delete the jobs of a chat there. The package
+// returns pages and handles their buttons. It does not send messages, and package heartbeat runs the jobs.
 package cron

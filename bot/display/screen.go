@@ -1,4 +1,4 @@
-// Package display asks a chat once whether its users can see rich messages. Telegram does not tell the bot.
+// Package display asks a chat once whether its users can see rich messages, because Telegram does not report that.
 package display
 
 import (

@@ -1,5 +1,5 @@
 // Package files sends files of projects into chats: files that an answer names, and files that users request with /get
-// and /files. With /put it writes files that users send.
+// and /files. /put writes a file from a user into a project.
 package files
 
 import (
@@ -119,7 +119,7 @@ func (s *Sender) readOne(ctx context.Context, at orchestrator.FilePlace, f orche
 	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture}, nil
 }
 
-// captionOf splits a text into the caption of a file and messages with the rest.
+// captionOf splits a text into the caption of a file and messages with the remaining text.
 func captionOf(text string) (caption string, rest []message.Content) {
 	parts := render.Split(render.Plain(text), render.CaptionLimit)
 	if len(parts) == 0 {
@@ -135,7 +135,8 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a picture to the album of the previous pictures, and any other file as a message of its own.
+// appendFile adds a file to contents. A picture joins the album of the pictures before it. Any other file becomes a
+// separate message.
 func appendFile(contents []message.Content, f message.File) []message.Content {
 	last := len(contents) - 1
 	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find implements consult.Models. It waits for agents to list their models only if the models known so far do not
-// settle it.
+// Find implements consult.Models. If the models that are already known are not enough to find the model, it waits until
+// the agents have listed theirs.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)

@@ -14,10 +14,10 @@ import (
 type choices interface {
 	names() []string
 	label(p lang.Printer, name string) string // the label of a button
-	// text returns the text above the buttons; now is the current choice.
+	// text returns the text above the buttons. now is the current choice.
 	text(p lang.Printer, now string) string
 	stays(p lang.Printer, now string) string // describes the current choice, which stays if the user chose nothing
-	// choose stores a choice. said replaces the menu; short answers the press.
+	// choose stores a choice. said is the text that replaces the menu. short is the text that answers the press.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 		name string) (said, short string, err error)
 }

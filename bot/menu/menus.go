@@ -25,9 +25,9 @@ type Options struct {
 
 // Menus manages the open menus. Safe for concurrent use.
 //
-// The choices are stored here, not in the buttons: a button carries a nonce, the step it was made for and an index. So
-// Menus recognizes a button of an earlier step, of another conversation, of an expired menu or of a time before a
-// restart; such a button changes nothing.
+// The choices are stored here, not in the buttons. A button contains a nonce, an index and the step of the menu for
+// which it was made. So Menus recognizes outdated buttons: of an earlier step, of another conversation, of an expired
+// menu, or from before a restart. They change nothing.
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
@@ -64,7 +64,8 @@ type menu interface {
 	press(o op) state
 	// unchanged describes the current choice, which stays if the user chose nothing.
 	unchanged() string
-	// store stores the user's choice. said replaces the menu; short answers the press.
+	// store stores the user's choice. said is the text that replaces the menu. short is the text that answers the
+	// press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 

@@ -117,8 +117,8 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
-// Effort answers "/effort". With an argument it sets the effort of the current model; without one it shows the efforts
-// that the model has.
+// Effort answers "/effort". If args names an effort, it sets the effort of the current model. Otherwise it shows the
+// efforts of the model.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)

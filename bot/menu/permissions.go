@@ -51,8 +51,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions". With a mode it sets that at once; without one it opens the menu. Bypass needs a
-// confirmation either way.
+// Permissions answers "/permissions". If args names a mode, it sets the mode at once. Otherwise it opens the menu. In
+// both cases bypass needs a confirmation.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)

@@ -18,7 +18,7 @@ type roles struct {
 	all     []string
 }
 
-// Role answers "/role". With a name it sets the role at once; without one it opens the menu.
+// Role answers "/role". If args names a role, it sets the role at once. Otherwise it opens the menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {

@@ -28,8 +28,8 @@ type Service interface {
 	// It returns ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 		by orchestrator.PersonID) error
-	// Bypass allows everything from the next turn on, for the given time or until a restart; then the conversation is
-	// in ask mode. It returns ErrBadChoice if the time is too long or not positive.
+	// Bypass allows everything from the next turn on, for the given time or until a restart. After that the
+	// conversation is in ask mode. It returns ErrBadChoice if the time is too long or not positive.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
 	// SetTools limits the tools of the agents from the next turn on, in addition to the configuration. It returns
 	// ErrBadChoice for an unknown name.

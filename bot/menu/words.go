@@ -58,7 +58,8 @@ func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	return w
 }
 
-// Setting returns the handler of a setting's command. With a word it sets that at once; without one it opens the menu.
+// Setting returns the handler of a setting's command. If the command has a word, the handler sets that value at once.
+// Otherwise it opens the menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
 	w := k.wordsOf(of)
 	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {

@@ -25,7 +25,7 @@ type Content struct {
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// File is an attached file. The store holds a text until it is sent; the spool holds any other content.
+// File is an attached file. If it is a text, the store holds it until it is sent. The spool holds any other content.
 type File struct {
 	Name    string `json:"name"`
 	Content string `json:"content,omitempty"`

@@ -18,11 +18,11 @@ func (s *Messages) Early(spec Spec) *Message {
 // Announce reports the final text of an early message to Messages.Noticed.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
-// Keep returns the row to store for an early message. If ductor restarts first, the next process makes the message show
-// last. It returns false if the message shows last already, or may show it.
+// Keep returns the row to store for an early message. If ductor restarts before the message shows last, the next
+// process makes it show last. Keep returns false if the message already shows last, or may show it.
 //
-// Call Kept after every Keep that returned a row: until then a message whose sending has not begun waits, so that
-// either this process or the next sends it.
+// The caller must call Kept after every Keep that returned a row. Until then, a message whose sending has not begun
+// waits, so that only one process sends it: this one or the next.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +36,7 @@ func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	return m.row, true
 }
 
-// overLocked reports whether no call will bring the message into the chat any more.
+// overLocked reports whether sending has ended without a visible message: it failed, or the message was removed.
 func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }

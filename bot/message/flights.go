@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// flights counts, for each chat, the messages that Telegram was asked to send and whose number is not stored yet. A
-// user may already see such a message and reply to it.
+// flights counts the messages of each chat that were sent to Telegram, but whose number is not stored yet. A user may
+// already see such a message and reply to it.
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int

@@ -10,13 +10,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is one message of a chat. Its state is: waiting (Pending), being sent (Sending), in the chat (Sent),
-// possibly in the chat (Unknown), rejected for good (Failed), gone (Removed). The state is stored before each call that
-// sends and after every call, so that the next process continues with the existing message. A message whose sending has
-// an unknown outcome is not sent again; an edit is repeated.
+// Message is one message of a chat. It has one of these states:
+//   - Pending: it waits
+//   - Sending: it is being sent
+//   - Sent: it is in the chat
+//   - Unknown: it may be in the chat
+//   - Failed: it was rejected permanently
+//   - Removed: it is gone
 //
-// A producer that set Spec.Content calls Update. Any other producer decides when to make calls, with Begin and Do, from
-// one goroutine at a time. Safe for concurrent use.
+// The state is stored before each call that sends and after every call, so that the next process continues with the
+// existing message. If the outcome of sending is unknown, the message is not sent again. An edit is repeated.
+//
+// If Spec.Content is set, the producer of the message calls Update. Otherwise the producer itself decides when to make
+// calls, with Begin and Do, from one goroutine at a time. Safe for concurrent use.
 type Message struct {
 	all  *Messages
 	spec Spec
@@ -233,7 +239,7 @@ func (m *Message) nextLocked(want Content) Step {
 		// Ductor ended while the message was being sent.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
-		// Only progress may have arrived; the end is still owed, and no edit can show it.
+		// Only progress may have arrived. The final text must still be sent, and an edit cannot show it.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record

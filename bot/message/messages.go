@@ -61,8 +61,8 @@ type Spec struct {
 	Key  string // identifies it in the store
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
-	// Content returns the content to show now. Messages calls it before each Telegram call; ErrNotNeeded means that no
-	// call is needed. It is nil if the producer calls Begin and Do itself.
+	// Content returns the content that the message should show now. Messages calls it before each Telegram call. If it
+	// returns ErrNotNeeded, no call is needed. It is nil if the producer calls Begin and Do itself.
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages of one order are sent one after another, in the order of their first Update
 	Delay   time.Duration  // before the first call

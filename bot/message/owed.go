@@ -54,7 +54,7 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	}
 }
 
-// AsidePrefix starts the keys of messages that agents wrote while they worked; see PostAside.
+// AsidePrefix begins the keys of messages that agents sent while they worked; see PostAside.
 const AsidePrefix = "aside/"
 
 // AsidesOf returns the key prefix of the asides of one turn.
@@ -91,8 +91,8 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 // filesPrefix starts the keys of owed messages with spooled files.
 const filesPrefix = "files/"
 
-// ComposeFiles returns a row for a message with files, to be stored together with its cause; see Compose. The message
-// is number n of the request that key identifies.
+// ComposeFiles returns a row for a message with files. The caller stores the row together with its cause; see Compose.
+// key identifies the request, and n is the number of the message in it.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
@@ -190,8 +190,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends owed messages until ctx is done: first the previous process's, then new ones. At the end, the
-// outbox's Drain sends the messages that are in the outbox; the others stay in the store.
+// Run sends the messages that are still to be sent, until ctx is done. It starts with those of the previous process. At
+// the end, the outbox's Drain sends the messages that are already in the outbox. All others stay in the store.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -218,8 +218,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect posts owed messages to the outbox. A message may have been sent while collect read the store; its call then
-// does nothing.
+// collect posts the messages that are still to be sent to the outbox. If a message was sent while collect read the
+// store, its call does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package outbox makes the calls that show something in a chat: in the right order, within budgets that learn from
 // Telegram's answers, and again if that is safe.
 //
-// Telegram does not publish its limits, and they change. So each chat starts with a generous budget. A rate limit error
-// (429) contains the time to wait; the budget then shrinks, and grows back slowly while no further error comes. A Store
-// preserves the budgets over restarts.
+// Telegram does not publish its limits, and changes them. So each chat starts with a generous budget. A rate limit
+// error (429) contains the time to wait. The budget then shrinks, and grows back slowly if no further error comes. A
+// Store preserves the budgets over restarts.
 //
-// The package knows nothing of Telegram's methods: a Call has a function that makes the request.
+// The package does not know the methods of Telegram: a Call contains a function that makes the request.
 package outbox

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Settings limit the calls to Telegram; 0 leaves a limit to what the Outbox learns from Telegram.
+// Settings limit the calls to Telegram. If a limit is 0, the Outbox uses only the limit that it learns from Telegram.
 type Settings struct {
 	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
 	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
@@ -230,8 +230,8 @@ func (o *Outbox) Attend(f func()) bool {
 	return true
 }
 
-// Drain ends the outbox. It drops Newest and Optional calls, makes Ensured calls without their Delay until ctx is done,
-// and ends the remaining ones with ErrClosed. It returns when no call is running any more.
+// Drain ends the outbox. It drops Newest and Optional calls. It makes Ensured calls without their Delay until ctx is
+// done, and ends the remaining ones with ErrClosed. It returns when no call is running.
 func (o *Outbox) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true

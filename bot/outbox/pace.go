@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf returns the remaining silence of a rate. If the clock was set back since, the silence starts anew, so that
-// it does not last until the time that the wrong clock named.
+// silenceOf returns the remaining silence of a rate. If the clock was set back in the meantime, the silence starts
+// again. Otherwise it would last until the time that the wrong clock showed.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -62,7 +62,7 @@ func (p *pace) set(r Rate, now time.Time) {
 	p.bucket.set(r, now)
 }
 
-// reservedTokens returns how many tokens a priority leaves to those before it.
+// reservedTokens returns how many tokens calls with this priority must leave for calls with a higher priority.
 func (p *pace) reservedTokens(priority Priority) int {
 	share := 0
 	switch priority {
@@ -76,7 +76,8 @@ func (p *pace) reservedTokens(priority Priority) int {
 	return min(share, p.bucket.rate.Burst-1)
 }
 
-// An urgent call waits for its token at most for patience. Then it borrows one; this many may be owed.
+// An urgent call waits for a token for at most patience. After that it borrows one. chatDebt and botDebt limit the
+// number of borrowed tokens.
 const (
 	patience = 900 * time.Millisecond
 	chatDebt = 2

@@ -199,8 +199,8 @@ func (o *Outbox) save(learned []orchestrator.SendRate) {
 	}
 }
 
-// try runs a call once. The end of the outbox cancels it. It turns a panic into an error: one message that cannot be
-// built must not crash the bot.
+// try runs a call once. The end of the outbox cancels the call. try turns a panic into an error, because one message
+// that cannot be built must not crash the bot.
 func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

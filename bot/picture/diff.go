@@ -9,7 +9,7 @@ import (
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
 // Diff draws a unified diff for a phone. It returns false if the diff has more than most rows, or if the font lacks
-// some of its characters; send it as a file then.
+// some of its characters. The caller then sends the diff as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
 	const perColumn = 8 // in bytes; a longer diff cannot fit and is not laid out
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {

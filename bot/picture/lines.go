@@ -15,7 +15,7 @@ type Line struct {
 	Below Color
 }
 
-// Draw draws lines one below the other. It cuts off text beyond columns; Wrap breaks it.
+// Draw draws lines one below the other. It cuts off text beyond columns. The caller can break long lines with Wrap.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {

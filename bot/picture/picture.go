@@ -1,5 +1,5 @@
 // Package picture draws text in a fixed-width font, with colours, bars and lines, as PNG pictures for phones. It does
-// not know the content: diffs, tables and plots lay themselves out in columns and rows.
+// not know what the text means: the code for diffs, tables and plots arranges them in columns and rows.
 package picture
 
 import (
@@ -122,8 +122,8 @@ func (c *Canvas) Rule(row float64, in Color) {
 	c.paint(at, in)
 }
 
-// Text draws a line of text from a cell on, and returns the column after it. It cuts off the part outside of the cells.
-// A control character occupies no cell; a character that the font lacks is drawn as an empty box.
+// Text draws a line of text, starting at a cell, and returns the column after the text. It cuts off the part outside of
+// the cells. A control character takes no cell. If the font lacks a character, Text draws an empty box.
 func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int {
 	for _, r := range text {
 		if invisible(r) {

@@ -25,7 +25,7 @@ const (
 	failed  state = "failed"
 )
 
-// emoji returns the icon of a state. Telegram offers few icons that every user may set; these are among them.
+// emoji returns the icon of a state. Telegram allows only a few icons for every user. All of these are among them.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }

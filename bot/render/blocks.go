@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Blocks renders the source, after clean has changed it, as the blocks of a rich message. It works like Markdown,
-// except that tables, lists, headings and code become blocks of their own. The result may exceed the limits of a rich
-// message; see FitBlocks. If the source is much longer than that, left replaces its middle, and cut is true.
+// Blocks renders the source as the blocks of a rich message. clean can change the source first. Blocks works like
+// Markdown, except that tables, lists, headings and code become separate blocks. The result may exceed the limits of a
+// rich message; see FitBlocks. If the source is much longer than that, left replaces its middle, and cut is true.
 func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {

@@ -93,8 +93,8 @@ func (b *builder) beginAt(kind Kind, bytes, units int) {
 	s.bytes, s.units = bytes, units
 }
 
-// raw adds code: kind is Code or Pre. It interrupts the styles around the code, as Telegram requires; inside a link it
-// keeps the link instead of the code.
+// raw adds code. kind is Code or Pre. As Telegram requires, raw interrupts the styles around the code. Inside a link it
+// keeps the link and does not mark the code.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)

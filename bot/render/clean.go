@@ -8,9 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// cleanRune returns a character as Telegram would change it, or false if Telegram drops it: tabs and controls become
-// single spaces; line separators and direction overrides disappear. It must happen here, because a dropped character
-// would shift the entities.
+// cleanRune returns a character in the way Telegram would change it, or false if Telegram drops it. Tabs and controls
+// become single spaces. Line separators and direction overrides disappear. ductor must do this itself, because a
+// dropped character would shift the entities.
 func cleanRune(r rune) (rune, bool) {
 	switch {
 	case r == '\n':

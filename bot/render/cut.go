@@ -15,7 +15,8 @@ type cuts struct {
 	word      int
 }
 
-// cut returns where the next part ends in window, in bytes from the cursor. More text follows window.
+// cut returns where the next part ends: an offset into window, in bytes. The caller calls it only if more text follows
+// window.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16

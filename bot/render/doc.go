@@ -1,11 +1,11 @@
 // Package render converts agents' Markdown into the form that Telegram shows: plain text with message entities, and
-// parts that fit into a message. It measures like Telegram, in UTF-16 code units.
+// parts that fit into a message. It measures text like Telegram, in UTF-16 code units.
 //
 // The package is pure: it uses no network, no clock and no Telegram library. It never uses a parse mode, so no text can
 // break the markup of a message.
 //
-// Markdown renders a whole source, Stream a growing one with the same result. Split cuts a Text into messages. The
-// smaller functions (Plain, Styled, Concat, Slice, ...) compose a card.
+// Markdown renders a complete source. Stream renders a growing source, with the same result. Split cuts a Text into
+// messages. The smaller functions (Plain, Styled, Concat, Slice, ...) help to compose a card.
 package render
 
 // Kind is a Telegram message entity type, spelled as the Bot API spells it.

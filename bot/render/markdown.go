@@ -14,9 +14,9 @@ import (
 var sharedParser = sync.OnceValue(newParser)
 
 // Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. Any source gives a valid
-// Text, even one that ends in the middle of a construct. Only markup is lost: content that cannot be formatted appears
-// as text (links and images that Telegram does not accept as "label (address)"; HTML and reference definitions
-// literally). Line breaks stay line breaks. Safe for concurrent use.
+// Text, even a source that ends in the middle of a construct. Only markup can be lost. Content that cannot be formatted
+// appears as text: links and images that Telegram does not accept as "label (address)", HTML and reference definitions
+// literally. Line breaks stay line breaks. Safe for concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}
@@ -141,7 +141,7 @@ func (r *renderer) quote(n ast.Node) {
 	r.out.end()
 }
 
-// fenced writes a block of code. The first word after the fence is its language; the other words are shown.
+// fenced writes a block of code. The first word after the fence is the language. Further words on that line are shown.
 func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	const longestLanguage = 32
 	language, rest := "", ""
@@ -165,7 +165,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	r.pre(language, code)
 }
 
-// pre writes code on lines of its own, without the indentation of a list around it.
+// pre writes code on separate lines. It removes the indentation of a list around the code.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
 	if IsBlank(code) {

@@ -147,8 +147,8 @@ func sizeOf(blocks []Block) (s extent) {
 	return s
 }
 
-// FitBlocks makes blocks fit into a rich message. First details lose their inside, from the oldest on, which does not
-// count as cut. If that is not enough, left replaces the middle.
+// FitBlocks makes blocks fit into a rich message. First it empties the details blocks, the oldest first; it does not
+// report this as cut. If that is not enough, it replaces the middle of the blocks by left, and returns true for cut.
 func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)

@@ -8,10 +8,9 @@ import (
 	"unicode/utf16"
 )
 
-// Source returns Markdown for a text with entities. Links get their addresses and code its fences. Formatting that
-// Markdown lacks, such as an underline or a custom emoji, becomes plain characters. The rest of the text stays
-// unchanged, even if it looks like Markdown, because users send code without marking it. Entities may overlap and
-// exceed the text.
+// Source returns Markdown for a text with entities. Links get their addresses, and code gets fences. Formatting that
+// Markdown lacks, such as an underline or a custom emoji, becomes plain characters. All other text stays unchanged,
+// even if it looks like Markdown, because users send code without marking it. Entities may overlap and exceed the text.
 func Source(t Text) string {
 	if len(t.Entities) == 0 {
 		return t.Text

@@ -18,14 +18,16 @@ const MaxEntities = 100
 // bytes, even with the longest text and the most entities.
 const maxAttributes = 8 << 10
 
-// Split cuts t into parts of at most limit UTF-16 units (at least 16). Each part is a valid message: it starts and ends
-// with a visible character, except for the indentation of code, and is not empty. Split cuts at the end of a paragraph
-// if that leaves parts of a decent size; otherwise at a line, a sentence or a word; and inside a word only if the word
-// takes nearly a whole part. If possible it never cuts inside a displayed character. Entities that are cut continue
-// in the next part.
+// Split cuts t into parts of at most limit UTF-16 units (at least 16). Each part is a valid message: it is not empty,
+// and starts and ends with a visible character, except for the indentation of code.
+//
+// Split prefers the end of a paragraph if that leaves parts of a decent size. Otherwise it cuts at a line, a sentence
+// or a word. It cuts inside a word only if the word takes nearly a whole part. If possible it never cuts inside a
+// displayed character. Entities that are cut continue in the next part. A part also ends where it has as many entities
+// as a message can hold; see Carried.
 //
 // The texts and gaps of all parts, joined, are t's text from its first visible character on. Appending to t changes
-// only the last part. A part also ends where it has as many entities as a message holds; see Carried.
+// only the last part.
 func Split(t Text, limit int) (parts []Part) {
 	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
 	s.skip()

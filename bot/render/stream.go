@@ -104,8 +104,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses the source after the last mark, and moves the mark to the last final block in it. found is false
-// without a final block; then r contains the rendering of the text after the mark.
+// advance parses the source after the last mark, and moves the mark to the last final block in it. If it finds a final
+// block, it returns true for found. Otherwise r contains the rendering of the text after the mark.
 func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(after)
 	raw := append([]byte(fence), after...)
@@ -130,8 +130,8 @@ func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the line that opened the block of code which continues with after, or "". Without code a block would
-// show its language.
+// fence returns the line that opened the block of code which continues with after. It returns "" if after does not
+// continue a block. Without its code, a block would show its language.
 func (s *Stream) fence(after []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
 		return rest.fence
@@ -188,8 +188,8 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start cannot change any more: its first line is complete, and the
-// line before it is blank. Everything before it is final. It returns nil if only the first block is left.
+// finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
+// line before it is blank. Everything before that block is final. It returns nil if only the first block is left.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())

@@ -80,8 +80,8 @@ func Filled(s string, t Text) Text {
 	return Concat(Plain(before), t, Plain(after))
 }
 
-// Slice returns the part of t between the UTF-16 offsets from and to. Entities that are cut keep their inner part. An
-// offset within a surrogate pair means the end of the pair; one outside of t means the nearest edge.
+// Slice returns the part of t between the UTF-16 offsets from and to. Entities that are cut keep the part inside. If an
+// offset is within a surrogate pair, it means the end of the pair. If it is outside of t, it means the nearest edge.
 func Slice(t Text, from, to int) Text {
 	c := cursor{text: t.Text}
 	c.take(from)

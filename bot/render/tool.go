@@ -26,8 +26,8 @@ func kinds() map[string]lang.Key {
 	}
 }
 
-// ToolName returns the name of a tool for users. Tools of a common kind, ductor's own tools and those that ask the user
-// have one name for all agents; any other tool has its agent's name.
+// ToolName returns the name of a tool for users. Tools of a common kind, ductor's own tools and tools that ask the user
+// have the same name for all agents. Any other tool has the name that its agent uses.
 func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)

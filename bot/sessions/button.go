@@ -47,8 +47,8 @@ type pressed struct {
 	arg string
 }
 
-// newButton returns a button. Its data is short enough, because ids of sessions and turns are short; only storedButton
-// has to check.
+// newButton returns a button. It does not check the length of the data, because ids of sessions and turns are short.
+// Only storedButton must check it.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }

@@ -107,8 +107,8 @@ const (
 	waited              // no more notices: a user waits, or the turn has ended
 )
 
-// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. The caller serializes Observe;
-// everything else is safe for concurrent use.
+// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. Calls of Observe must be
+// serial; all other methods are safe for concurrent use.
 type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
@@ -171,8 +171,8 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	return active
 }
 
-// elapsed handles the timer. It shows the notice if the agent was silent for the whole time; otherwise it waits for the
-// rest of the time.
+// elapsed handles the timer. If the agent was silent for the whole time, it shows the notice. Otherwise it waits for
+// the remaining time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
 	k.needsLock.Store(true) // set before reading lastActivity, so that no event in between is missed

@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
-// NewTransport returns the HTTP transport for Telegram. proxy is an http, https or socks5 URL; empty means the proxy of
-// the environment. The transport has timeouts for connecting but none for answers, because long polls wait.
+// NewTransport returns the HTTP transport for Telegram. proxy is an http, https or socks5 URL. If it is empty, the
+// proxy of the environment applies. The transport has timeouts for connecting, but none for answers, because long polls
+// wait.
 //
-// It uses HTTP/1.1 only. With HTTP/2 all calls would share one connection. If that dies silently (a laptop that slept,
-// a changed network), they would all hang until its timeout.
+// It uses only HTTP/1.1. With HTTP/2 all calls would share one connection. If that connection died silently (a laptop
+// that slept, a changed network), all calls would hang until its timeout.
 func NewTransport(proxy string) (*http.Transport, error) {
 	from := http.ProxyFromEnvironment
 	if proxy != "" {
@@ -43,8 +44,8 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		Proxy: from, DialContext: dial.DialContext, Protocols: protocols,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
-		// This is shorter than the server's timeout, so that a call seldom uses a connection that is being closed. In
-		// that case it would be unknown whether the call happened.
+		// This is shorter than the server's timeout, so that a call seldom uses a connection that the server is
+		// closing. For such a call it would be unknown whether it took effect.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // answers are small
 	}, nil
@@ -141,8 +142,8 @@ func (t *trace) read(status int, body []byte) []byte {
 
 const nothingToRead = `{"ok":true,"result":null}`
 
-// sentID returns the id of the message in an answer in Telegram's usual layout. It does not parse the rest, because
-// every edit returns a message as long as the edited text.
+// sentID returns the id of the message in an answer with Telegram's usual layout. It does not parse the remaining
+// answer, because every edit returns a message as long as the edited text.
 func sentID(body []byte) (id int, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
 	digits, _, more := bytes.Cut(rest, []byte(","))

@@ -1,5 +1,5 @@
-// Package transcript is the screen on which users confirm the transcript of their speech, and whether a text that
-// answered a question was meant as the answer.
+// Package transcript is the screen on which users confirm the transcript of their speech. It also asks whether a text
+// that answered a question was meant as the answer.
 package transcript
 
 import (

@@ -18,7 +18,8 @@ type Command struct {
 	Args string
 }
 
-// commandForm is strict on purpose: "/usr/bin/env fails" is a prompt.
+// commandForm matches only well-formed bot commands. A text that merely begins with a path, such as "/usr/bin/env is
+// missing", is a prompt.
 var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })

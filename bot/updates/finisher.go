@@ -136,15 +136,15 @@ func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int6
 	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
 }
 
-// refusal composes the news that a message has no effect, as a reply unless replyTo is 0. The chat may show it twice:
-// without it, the user would wait in vain.
+// refusal composes the message that a user's message has no effect. It is a reply unless replyTo is 0. The chat may
+// show it twice. That is better than never, because the user would wait in vain.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
 	return message.Compose(to, message.Content{
 		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
 	})
 }
 
-// AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see
+// AnswerFollowed is Answer for a message that will change later. It calls arrived with the message's number; see
 // Sender.Follow.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
 	arrived func(id int)) {

@@ -94,8 +94,10 @@ func (g *gate) joins(w *wireUpdate) bool {
 }
 
 // strip reduces an update that is not admitted to its id, because strangers must not fill the disk. It also deletes the
-// service message with which Telegram reports our own pin. And it drops messages that an earlier process may have
-// handled without acknowledging them: if their record is lost, they must not run a second time. Their users learn that.
+// service message with which Telegram reports a pin of this bot.
+//
+// If the database was lost, strip drops messages from before the loss: ductor may have handled them already, and must
+// not handle them twice. Their chats are notified.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {

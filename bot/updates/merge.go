@@ -27,8 +27,8 @@ const (
 // mergeWindows are the times to wait for further parts.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next returns how long to wait for a message that may follow the parts so far, and a function that recognizes it. A
-// window of zero means that they are complete, like a message that came alone.
+// next returns how long to wait for a message that may follow the given parts, and a function that recognizes such a
+// message. If the returned window is zero, the parts are complete, like a message that came alone.
 func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	files := 0
@@ -109,8 +109,9 @@ func wordingOf(parts []*Message) string {
 	return b.String()
 }
 
-// seam returns the separator of two parts: nothing if the client had to cut at the limit, otherwise the line break at
-// which it cut and which Telegram removed. Text by others ends with a blank line.
+// seam returns the separator between two parts. It is empty if the client had to cut the text at the limit. Otherwise
+// it is the line break at which the client cut, and which Telegram removed. After text by other users it is a blank
+// line.
 func seam(part, next *Message) string {
 	switch {
 	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
@@ -171,7 +172,7 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message returns the message that identifies a prompt; 0 for none.
+// message returns the message that identifies a prompt. It returns 0 if no message does.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -179,7 +180,7 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// promptOf returns the prompt that in belongs to, or none if in starts a prompt of its own.
+// promptOf returns the prompt to which in belongs. It returns none if in starts a new prompt.
 func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,8 +200,8 @@ func (r *recent) remember(p sentPrompt) {
 	r.prompts[p.parts[0].by()] = p
 }
 
-// follower recognizes messages that belong to one that was meant for the bot, even though they do not mention it: the
-// rest of an album, the message that a comment is about, or the rest of a paste. Only the router uses it.
+// follower recognizes messages that belong to a message for the bot although they do not mention the bot: other parts
+// of an album, the message that a comment is about, or other parts of a paste. Only the router uses it.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen

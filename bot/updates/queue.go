@@ -16,9 +16,11 @@ import (
 // class determines how far a task may overtake others of its conversation.
 type class int
 
-// Classes, the most urgent first. Urgent tasks (aborts) wait for nothing, unless there is nothing to stop. Control
-// tasks (commands, buttons) overtake content that waits for the network, and only that: "/new" sent after a prompt
-// takes effect after it. Content (prompts) is handled in order, and after every command that was sent before it.
+// Classes of tasks, the most urgent first.
+//   - Urgent tasks (aborts) wait for nothing, unless the abort would stop nothing.
+//   - Control tasks (commands, buttons) overtake content that waits for the network, but no other content: a "/new"
+//     that was sent after a prompt takes effect after that prompt.
+//   - Content (prompts) is handled in order, and after every command that was sent before it.
 const (
 	classUrgent class = iota
 	classControl
@@ -285,7 +287,7 @@ func (q *queue) run(t *task) {
 	t.do(ctx, q, t)
 }
 
-// spawn runs f on a goroutine of its own, so that the task does not wait for it. Its ctx ends when ductor stops.
+// spawn runs f on a new goroutine, so that the task does not wait for it. The ctx of f ends when ductor stops.
 func (k *queues) spawn(f func(ctx context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -294,8 +296,8 @@ func (k *queues) spawn(f func(ctx context.Context)) {
 	}
 }
 
-// stop starts no further tasks, cancels tasks that wait for the network, and waits for the others until ctx is done;
-// then it cancels those too. Unfinished work stays in the journal.
+// stop starts no further tasks, and cancels tasks that wait for the network. It waits for the other tasks until ctx is
+// done, and then cancels them too. Unfinished work stays in the journal.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBackground()

@@ -76,8 +76,8 @@ func (q *queue) arrived(c class, from, to int64) bool {
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes the content that came before abort and that concerns accepts from the queue. It waits for
-// committed content: the domain has it then, or will not get it.
+// dropContent removes content from the queue that came before abort and that concerns accepts. It waits for content
+// that is being committed: after the commit the domain either has it or will never get it.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -116,8 +116,8 @@ type Abort struct {
 	unfinished *unfinished
 }
 
-// Drop removes the prompts that came before the abort and that concerns accepts: from the queue, and from those that a
-// full disk kept from being stored. It returns their updates and their number.
+// Drop removes the prompts that came before the abort and that concerns accepts. It removes them from the queue, and
+// from the prompts that could not be stored because the disk is full. It returns their updates and their number.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {
@@ -126,5 +126,5 @@ func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates 
 	return append(updates, left...), prompts + more
 }
 
-// Go runs f on a goroutine of its own. Its ctx ends when ductor stops.
+// Go runs f on a new goroutine. The ctx of f ends when ductor stops.
 func (a Abort) Go(f func(ctx context.Context)) { a.queue.all.spawn(f) }

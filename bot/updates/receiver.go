@@ -293,7 +293,8 @@ func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchest
 	return wants, named
 }
 
-// splitName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
+// splitName splits a text that starts with @ and a word. It returns the word and the remaining text, which must not be
+// empty.
 func splitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)

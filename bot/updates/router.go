@@ -90,11 +90,11 @@ func gateOf(o RouterOptions) *gate {
 	return g
 }
 
-// Stop starts no further handlers and waits for the running ones until ctx is done; then it cancels them. Unfinished
-// work stays in the journal.
+// Stop starts no further handlers. It waits for the running handlers until ctx is done, and then cancels them.
+// Unfinished work stays in the journal.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Go runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
+// Go runs f on a new goroutine, so that no handler waits for it. The ctx of f ends when Stop is called.
 func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
 // Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
@@ -350,8 +350,8 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit changes the prompt of a message that may still wait; only the domain knows. A message without a text is ignored:
-// a live location is edited every few seconds.
+// edit changes the prompt of a message that may still wait. Only the domain knows whether it does. edit ignores a
+// message without a text, because a live location is edited every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)

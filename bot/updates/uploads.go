@@ -51,8 +51,8 @@ type Uploads struct {
 	most int64  // maximum bytes of a file
 }
 
-// OpenUploads creates the directory if it is missing. most bounds a file in bytes; 0 means the limit of Telegram, or of
-// a server of one's own.
+// OpenUploads creates the directory if it is missing. most limits the size of a file in bytes. If it is 0, the limit of
+// Telegram applies, or that of the owner's own Bot API server.
 func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	given := int64(maxDownload)
 	if api.Local() {

@@ -50,14 +50,14 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
-// note has the data that the next process needs to resume a turn. It is stored as Mark.Note.
+// note has the data that the next process of ductor needs to resume a turn. It is stored as Mark.Note.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
 	Answered []string `json:"a,omitempty"` // permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // the denied ones among them
-	// Sent reports that the prompt was sent for certain: the mark was written again since.
+	// Sent is set if it is certain that the prompt was sent: the mark was written again after that.
 	Sent bool `json:"t,omitempty"`
 	// Name is the agent's own name, and Totals is the session's usage before the turn.
 	Name   string    `json:"w,omitempty"`
@@ -77,8 +77,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
-// record it asks once more, and the agent ignores a second answer.
+// noteAnswered records that a user's answer was written to the agent, so that the next process does not ask again. If
+// that record is lost, the next process asks once more, and the agent ignores the second answer.
 func (t *liveTurn) noteAnswered(d decided) {
 	s := t.s
 	s.mu.Lock()

@@ -23,7 +23,7 @@ type ask struct {
 	plans  bool            // allowing it ends the plan mode; set by the turn
 }
 
-// key returns the ask's name in a turn. It is the same after a restart.
+// key returns the ask's name in a turn. The name is the same after a restart.
 func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
 
 // option returns the option of a kind.
@@ -35,8 +35,8 @@ func (a *ask) option(kind string) (string, bool) {
 	return a.params.Options[i].ID, true
 }
 
-// choose returns the reply to the agent. It never chooses an option that the agent would remember permanently. If there
-// is no other, allowing is an error, and denying replies that the request is cancelled.
+// choose returns the reply to the agent. It never chooses an option that the agent would remember permanently. If the
+// agent offers no other option, allowing is an error, and denying replies that the request is cancelled.
 func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
@@ -57,7 +57,7 @@ type decided struct {
 	allow bool
 }
 
-// event returns the question in the form for users.
+// event returns the request in the form for users.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -102,8 +102,8 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// words moves the agent's own words about a command or an edit to the reason, which has the same place in the cards of
-// all agents. It returns the fields that contain these words.
+// words moves the agent's own words about a command or an edit to the reason, where the cards of all agents show them.
+// It returns the fields that contain these words.
 func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
@@ -127,7 +127,7 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 }
 
 // fields returns the values of the request, and the input that only an earlier update contained. said has the values
-// that the card shows elsewhere.
+// that the card shows in another place.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -177,7 +177,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	// users do not know the protocol; a label keeps its name, which distinguishes it from the tool's own fields
+	// Users do not know the protocol, so its field names are removed. A label keeps its name, which distinguishes it
+	// from the tool's own fields.
 	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
@@ -191,7 +192,7 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds the shown values of a piece of the request to said. If a diff is empty, it does not show the text.
+// say adds the values that a piece of the request shows to said. An empty diff shows no text.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
@@ -213,8 +214,8 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns a kind of the protocol, which adds nothing to the tool's name. For a tool that changes files, only
-// the kind for edits is one.
+// knownKind returns a kind of the protocol that adds nothing to the tool's name. For a tool that changes files, only
+// the kind for edits is known.
 func knownKind(kind string, changes int) string {
 	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
 	if changes > 0 {

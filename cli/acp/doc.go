@@ -1,9 +1,9 @@
 // Package acp implements the Agent Client Protocol, version 1 (https://agentclientprotocol.com): JSON-RPC 2.0, one
 // message per line, over standard input and output of an agent's process. It implements the protocol for all agents
-// that use it; the creator of a Provider describes an agent's peculiarities in Options.
+// that use it. The creator of a Provider describes the peculiarities of an agent in Options.
 //
-// One process serves many conversations; a session of this package is a session of the agent in it.
+// One process serves many conversations. A session of this package is a session of the agent in that process.
 //
-// The package is not an agent with a name of its own, knows no vendor's log-in, and stores nothing beyond its
-// processes.
+// The package defines no agent of its own. It does not know how to log in to any vendor, and stores nothing that
+// outlives its processes.
 package acp

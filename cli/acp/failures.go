@@ -31,7 +31,8 @@ func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 	return f
 }
 
-// meaning classifies an error by its code, if it has one, by its words, and by the agent's additional data.
+// meaning classifies an error by its code, its words and the agent's additional data. It uses the code first, if the
+// error has one.
 func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
 	if o.quirks.KindOf != nil {
@@ -45,7 +46,7 @@ func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	return f
 }
 
-// KindOf classifies an error by its code, which is the protocol's or a status of the model's API, and by its text.
+// KindOf classifies an error by its code and its text. The code is one of the protocol, or a status of the model's API.
 func KindOf(code int, text string) cli.FailureKind {
 	if code == codeNoAuth {
 		return cli.NotLoggedIn

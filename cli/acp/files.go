@@ -19,8 +19,8 @@ import (
 // maxFile is the maximum size of a file that is read or written for an agent, in bytes.
 const maxFile = 10 << 20
 
-// file opens a regular file in the directories of the session, without waiting for the other end of a pipe. os.Root
-// follows links as long as they stay inside. If flag creates the file, file also creates its directories.
+// file opens a regular file in the directories of the session. It does not wait for the other end of a pipe. os.Root
+// follows links that stay inside. If flag creates the file, file also creates its directories.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
@@ -46,7 +46,8 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root returns the session's directory that contains path, and path below it. The caller closes it.
+// root returns the session's directory that contains path, and the rest of path below it. The caller must close the
+// directory.
 func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {

@@ -14,7 +14,7 @@ const (
 	lateBytes = 1 << 20 // for an agent that writes text without end
 )
 
-// late is text after the reply that ended a turn. Its session's mutex guards it.
+// late is text that arrives after the reply that ended a turn. The session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the turn that started last
@@ -31,7 +31,8 @@ func (s *session) expectLate() {
 	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
 }
 
-// takeLate records text between two turns. It is shown once the agent has been quiet.
+// takeLate records text that arrives between two turns. showLate passes it on once the agent has been quiet for a
+// while.
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +64,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate waits until an agent that is known for late text has been quiet, so that no text of the last answer gets
-// into the next one.
+// awaitLate is for agents that are known to send late text. It waits until the agent has been quiet, so that no text of
+// the last answer gets into the next answer.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

@@ -9,7 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// quirksOf returns the quirks of a program by its own name, whichever section of the configuration starts it.
+// quirksOf returns the quirks of a program by the name that the program itself reports. It does not matter which
+// section of the configuration starts the program.
 func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
@@ -27,8 +28,8 @@ var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
 })
 
-// planFile returns the file of a plan, among Gemini's own files, from Gemini's description of its tool exit_plan_mode.
-// It returns "" for any other tool.
+// planFile returns the file that contains a plan. Gemini names the file, one of its own, in its description of the tool
+// exit_plan_mode. planFile returns "" for other tools.
 func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
 	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
@@ -37,7 +38,7 @@ func (q Quirks) planFile(id, title string) string {
 	return plan[1]
 }
 
-// changesMode reports whether an update is a chunk that only says that the agent changed its mode.
+// changesMode reports whether an update is a chunk that only announces a change of the agent's mode.
 func (q Quirks) changesMode(u *update) bool {
 	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
 	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
@@ -58,8 +59,9 @@ const (
 	noticeCancelled = noticeInfo + "Operation cancelled by user" // after a tool was not allowed
 )
 
-// notice handles a chunk that is, or may be, the agent's own text. Such a chunk comes whole, unlike most text of a
-// model. Of those with "Info: " it handles only known ones, so that no answer is lost.
+// notice handles a chunk that is, or may be, the agent's own text and not the model's. Such a chunk arrives complete,
+// unlike most text of a model. Of the chunks with "Info: " it handles only known ones, so that no part of an answer is
+// lost.
 func (r *reporter) notice(text string) bool {
 	r.sayHeld()
 	switch {
@@ -84,7 +86,8 @@ func aboutFile(text string) bool {
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld emits the held text: because something followed, it was not an error that ended the turn.
+// sayHeld emits the held text as a part of the answer. Something followed the text, so it was not an error that ended
+// the turn.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -92,8 +95,8 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed returns the error that ended a turn, if one did. If the turn's only model call has a usage, it ended in an
-// answer that only looks like an error.
+// failed returns the error that ended a turn, if an error did. If the turn's only model call has a usage, the turn
+// ended with an answer that only looks like an error.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

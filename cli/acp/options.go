@@ -38,33 +38,34 @@ type Options struct {
 	cli.ProviderOptions
 	Agent cli.Agent // the name that users know
 	Args  []string  // arguments that select the protocol on standard input and output
-	// Argv returns further arguments of a process for req. Requests with the same arguments may share a process. nil
-	// means none.
+	// Argv returns additional arguments of a process for req. Requests with the same arguments may share a process.
+	// Argv may be nil.
 	Argv func(req cli.Request) []string
-	// OwnFiles returns ductor's files that a command line names. nil means none.
+	// OwnFiles returns the files of ductor that a command line names. It may be nil.
 	OwnFiles func(args []string) []string
-	// ExtraEnv is added to the environment of a process for req; values of the request have precedence. It may be nil.
+	// ExtraEnv returns variables to add to the environment of a process for req. Values of the request have priority.
+	// ExtraEnv may be nil.
 	ExtraEnv func(req cli.Request) map[string]string
-	// HomeVars are names or NAME_* patterns of variables with the place of the agent's data. A session with a home of
-	// its own does not see them.
+	// HomeVars lists the environment variables that contain the place of the agent's data. An entry is a name or a
+	// pattern such as NAME_*. ductor removes these variables from a session that has its own home.
 	HomeVars []string
-	// Models are the models that users can choose, for an agent that lists none itself, or too many.
+	// Models are the models that users can choose. They are for an agent that lists no models itself, or too many.
 	Models []cli.Model
-	// NoWorkspace hides from the agent that ductor can read and write files and run commands for it. ductor serves
-	// those only in the directories of the conversation, but as its own user and on its own machine: set NoWorkspace
-	// for an agent in a container.
+	// NoWorkspace hides ductor's ability to read and write files and run commands for the agent. ductor does that only
+	// in the directories of the conversation, but as its own user and on its own machine. Set NoWorkspace for an agent
+	// in a container.
 	NoWorkspace bool
-	// Programs are the quirks of programs, by their own names.
+	// Programs has the quirks of programs, by the names that the programs report.
 	Programs map[string]Quirks
 	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
 	// Login tells the user in one sentence how to log the agent in.
 	Login string
-	// Auth checks the agent's log-in. nil asks the agent itself, by opening a session.
+	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
 	Auth func(ctx context.Context) cli.Auth
 
-	// Background gets text after the reply that ended a turn. It is called from a goroutine of the session and must not
-	// block for long. nil drops the text.
+	// Background gets text that arrives after the reply that ended a turn. A goroutine of the session calls it, so it
+	// must not block for long. If it is nil, the text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
 	StartLimit time.Duration // for a process to be ready; default: shared.DefaultStartLimit
@@ -73,32 +74,35 @@ type Options struct {
 	quirks Quirks // see agentProcess.become
 }
 
-// Quirks are differences of an agent from the protocol.
+// Quirks describe how an agent deviates from the protocol.
 type Quirks struct {
-	// LateHistory: the agent ends the replay of a loaded session with available_commands_update. For others only
-	// silence shows the end.
+	// LateHistory: the agent ends the replay of a loaded session with available_commands_update. For other agents, only
+	// silence shows the end of the replay.
 	LateHistory bool
-	// TotalUsage: the agent reports the usage of the whole session since its process has it.
+	// TotalUsage: the agent reports the usage of the whole session, counted since its process loaded the session.
 	TotalUsage bool
-	// Notices: the agent adds its own text to the answer: "Error: " and the reason, then a normal end of the turn;
-	// "Info: " and its action.
+	// Notices: the agent adds its own text to the answer. An error is "Error: " with the reason, followed by a normal
+	// end of the turn. Other actions are announced with "Info: ".
 	Notices bool
 	// HidesTrouble: the agent ends a turn normally if its model's stream broke or the model refused to answer.
 	HidesTrouble bool
-	// Forgets: the agent removes the prompt of a turn from its session if the turn is cancelled while the model
-	// answers, or fails before a tool ran.
+	// Forgets: the agent removes the prompt of a turn from its session in two cases: the turn is cancelled while the
+	// model answers, or it fails before a tool ran.
 	Forgets bool
 	// PlanFiles: the agent names the file of a plan that it wants to carry out, and reports a change of its mode as
 	// text.
 	PlanFiles bool
-	// DropsPictures: the agent accepts pictures, but passes them on only to a model that reads some; see session.eyes.
+	// DropsPictures: the agent accepts pictures, but passes them on only to a model that reads pictures; see
+	// session.eyes.
 	DropsPictures bool
-	// MissingIsEmpty: the agent checks for a file before it creates it, and gives up after any error.
+	// MissingIsEmpty: before the agent creates a file, it reads the file, and gives up after any error. So ductor
+	// reports a missing file as empty.
 	MissingIsEmpty bool
-	// CommandMarks are characters with which a prompt must not start to reach the model unchanged.
+	// CommandMarks are characters that start commands. A prompt that starts with one of them would not reach the model
+	// unchanged.
 	CommandMarks string
-	// AuthMethod returns the method for a log-in without a user, if an agent with this environment rejects a session
-	// for lack of a log-in; "" means none. It may be nil.
+	// AuthMethod returns the method for a log-in without a user. It is used if an agent with this environment rejects a
+	// session because it is not logged in. It returns "" if it knows no such method. It may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
 	// KindOf classifies an error of the agent. nil means the function KindOf.
@@ -110,9 +114,9 @@ type ToolQuirks struct {
 	// Name returns the agent's own name of a tool. nil uses the kind.
 	Name func(id, kind, title string) string
 	// InputOf derives the input of a requested tool from the agent's description, for an agent that sends no input. It
-	// returns nil if that does not cover everything the tool would do. It may be nil.
+	// returns nil if the description does not cover everything that the tool would do. It may be nil.
 	InputOf func(Wish) json.RawMessage
-	// Failure finds the exit code in a command's output, or why it failed. It may be nil.
+	// Failure finds the exit code in a command's output, or the reason why the command failed. It may be nil.
 	Failure func(output string) (code *int, why string)
 }
 
@@ -151,13 +155,13 @@ func (o *Options) env(req cli.Request) []string {
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key returns a digest of the settings of a process: its command line, its environment and its working directory, from
-// which agents read a project's settings. Requests with the same key share a process.
+// key returns a digest of the settings of a process: its command line, its environment and its working directory
+// (agents read a project's settings there). Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
 	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
 }
 
-// settings returns a digest of the settings of a session: a request with another one needs another session.
+// settings returns a digest of the settings of a session. A request with a different digest needs another session.
 func (o *Options) settings(req cli.Request) string {
 	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
 }

@@ -13,8 +13,8 @@ import (
 	"ductor/cli"
 )
 
-// agentModes returns agents' names of modes, without case and punctuation, the best one first. For accepted edits the
-// agent must ask: its own mode for that would allow more than ductor does.
+// agentModes returns the names that agents use for a mode, without case and punctuation, the best name first. For
+// accept-edits, agents must still ask: their own modes for that would allow more than ductor does.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
@@ -29,10 +29,10 @@ func agentModes(mode cli.PermissionMode) []string {
 	}
 }
 
-// modeFor returns the agent's own mode for a permission mode, from the offered ones: an ordinary one if none fits, or
-// "" if there is no ordinary one either. cannot then explains in one sentence which part of the permission mode is not
-// guaranteed. In any case ductor decides about the agent's requests; see verdictOn.
-func modeFor(mode cli.PermissionMode, offered []string) (own, cannot string) {
+// modeFor chooses the agent's own mode for a permission mode from the offered modes. If none fits, it chooses an
+// ordinary mode, or "" if none is offered. caveat then explains in one sentence which part of the permission mode is
+// not guaranteed. In any case ductor decides the agent's requests; see verdictOn.
+func modeFor(mode cli.PermissionMode, offered []string) (own, caveat string) {
 	if own = oneOf(agentModes(mode), offered); own != "" {
 		return own, ""
 	}
@@ -48,7 +48,7 @@ func modeFor(mode cli.PermissionMode, offered []string) (own, cannot string) {
 	return own, "the agent has no permission modes: what it asks for, and what not, is its own choice"
 }
 
-// oneOf returns the first of the names that is offered, or "".
+// oneOf returns the offered mode that matches the first possible one of names, or "".
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -83,9 +83,9 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on, and ductor decides
-// about its requests by the mode. An agent whose modes are unknown, or that has none for this, may act without asking
-// as far as it can.
+// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on, and ductor uses it to
+// decide the agent's requests. If the agent has no suitable mode, or its modes are unknown, it may act without asking
+// in some cases.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {
@@ -106,7 +106,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// permit sets the permission mode for the rest of the turn. The caller holds s.mu.
+// permit sets the permission mode for the remaining part of the turn. The caller holds s.mu.
 func (t *liveTurn) permit(mode cli.PermissionMode) {
 	t.permission = mode
 	t.s.workspace.allow(mode)
@@ -121,8 +121,8 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides about a permission request. why is the reason of a denial. A list of tools never allows a tool that
-// names a protected file.
+// verdictOn decides a permission request. why is the reason of a denial. Even if a tool list allows a tool, verdictOn
+// does not allow it to touch a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
@@ -149,7 +149,8 @@ func (t tool) names(files []string, dir string) bool {
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
-// Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.
+// Decide implements cli.Decider. The agent does not get the reason of a denial, because the protocol has no place for
+// it. The event shows that to users.
 func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var result askResult

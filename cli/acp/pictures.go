@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// methodModels lists the models of Qwen Code, and what each reads. Qwen Code accepts pictures for every model, and
-// replaces them by words if the model reads none.
+// methodModels lists the models of Qwen Code, and the kinds of input that each model reads. Qwen Code accepts pictures
+// for every model, and replaces them by words if the model reads none.
 const methodModels = "qwen/status/workspace/providers"
 
 // modelsRead is the answer to methodModels.
@@ -26,7 +26,7 @@ type modelsRead struct {
 	} `json:"providers"`
 }
 
-// eyes is the ability of a turn's model to read pictures.
+// eyes is the ability of a model to read pictures.
 type eyes string
 
 const (
@@ -35,8 +35,8 @@ const (
 	eyesUnknown eyes = "unknown" // the agent does not report it
 )
 
-// eyesOf returns whether a model reads pictures, or another configured model reads them for it. An empty model means
-// the current one.
+// eyesOf reports whether a model reads pictures itself, or another configured model reads them for it. An empty model
+// means the current model.
 func (m modelsRead) eyesOf(model string) eyes {
 	found := eyesUnknown
 	for _, p := range m.Providers {
@@ -55,7 +55,7 @@ func (m modelsRead) eyesOf(model string) eyes {
 	return found
 }
 
-// eyes returns whether the agent, with the model of a turn, reads pictures.
+// eyes reports whether the agent, with the model of a turn, reads pictures.
 func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:

@@ -27,7 +27,7 @@ type agentProcess struct {
 	sessions shared.Members[*session]
 	early    sync.Map // offers in sessions that the agent has not named yet: cli.AgentSessionID to *update
 
-	// hello is valid once the process is ready.
+	// hello is valid when the process is ready.
 	hello initialized
 
 	served atomic.Int64 // current number of served requests
@@ -66,8 +66,8 @@ func (proc *agentProcess) become(program string) {
 
 func (proc *agentProcess) options() *Options { return proc.opts.Load() }
 
-// call sends a request and waits for its answer, at most as long as Options allow. If the agent returned an error, the
-// chain contains an *rpc.Error.
+// call sends a request and waits for its answer, but not longer than Options allow. If the agent answered with an
+// error, the chain contains an *rpc.Error.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
 	return proc.callFor(ctx, proc.options().CallLimit, method, params, result)
 }
@@ -82,7 +82,8 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond and refuse answer a request of the agent's. If the agent is gone, that shows elsewhere.
+// respond and refuse answer a request of the agent. They ignore errors: if the agent has ended, other code notices
+// that.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
@@ -102,8 +103,7 @@ type news struct {
 // Changed implements rpc.Handler. It notifies every session.
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
-// updated delivers an update to its session. An agent may report its offers before it has answered with the session's
-// id.
+// updated delivers an update to its session. An agent may report its offers before it has sent the session's id.
 func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)

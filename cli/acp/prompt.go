@@ -39,7 +39,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	return blocks, n, nil
 }
 
-// setModel sets the model of the session. An empty one means the agent's own choice.
+// setModel sets the model of the session. An empty model means the agent's own choice.
 func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 	s.mu.Lock()
 	have, want := s.offers.model, cmp.Or(string(model), s.offers.ownModel)
@@ -60,8 +60,8 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 	return nil
 }
 
-// blocks returns the prompt in the protocol's format. The protocol has no place for system prompts, so they are a part
-// of the conversation, once.
+// blocks returns the prompt in the protocol's format. The protocol has no place for system prompts. So blocks adds them
+// to the text of a prompt if the session does not have them yet.
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.options().Agent
 	text := req.Prompt
@@ -122,11 +122,11 @@ func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	return slices.Clone(s.offers.commands), nil
 }
 
-// wordJoiner is invisible, and not white space, which an agent would remove.
+// wordJoiner is invisible. It is not white space, because agents would remove that.
 const wordJoiner = "\u2060"
 
-// AsText changes a prompt that starts with one of marks, which start an agent's commands, so that it reaches the model
-// as text.
+// AsText changes a prompt that starts with one of marks, so that it reaches the model as text. Otherwise the agent
+// would read it as a command.
 func AsText(prompt, marks string) string {
 	begin := strings.TrimSpace(prompt)
 	if begin != "" && strings.ContainsAny(begin[:1], marks) {

@@ -16,9 +16,9 @@ type Provider struct {
 
 	pool *shared.Pool[*agentProcess]
 	live shared.Dialect[news]
-	// offered are the modes of the last opened session; nil before the first.
+	// offered has the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]string]
-	// late reports that the agent has sent text after the reply that ends a turn.
+	// late is set if the agent has ever sent text after the reply that ends a turn.
 	late atomic.Bool
 }
 
@@ -49,7 +49,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return p.opts.Agent }
 
-// Modes returns only Live: the protocol has no other mode.
+// Modes returns only Live, because the protocol has no other mode.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
 
 // Open implements cli.Provider.
@@ -70,7 +70,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 // Shares implements cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(req)) }
 
-// Cannot implements cli.Limited, by the modes that the agent offered in its last session.
+// Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
 	offered := p.offered.Load()
 	if offered == nil {

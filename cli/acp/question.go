@@ -9,8 +9,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// questions returns the questions of a request that asks the user and not for permission, or nil. Qwen Code marks such
-// requests.
+// questions returns the questions of a request that asks the user something. It returns nil for a request that asks for
+// permission. Qwen Code marks the former.
 func (a *ask) questions() []cli.Question {
 	return a.params.ToolCall.questions()
 }
@@ -22,9 +22,9 @@ func (c *toolCall) questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// replyTo returns the reply for a user's decision, and whether the tool runs then. Answers are identified by the
-// numbers of their questions. A question that the user leaves open gets an answer that says so, because Qwen Code ends
-// the turn if its question is rejected.
+// replyTo returns the reply for a user's decision, and whether the tool then runs. The reply identifies answers by the
+// numbers of their questions. If the user leaves a question open, the reply contains an answer that states this,
+// because Qwen Code ends the turn if its question is rejected.
 func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 	questions := a.questions()
 	if questions == nil {

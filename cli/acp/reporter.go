@@ -62,8 +62,8 @@ type message struct {
 	key    string
 }
 
-// piece returns the key of a piece of the message called id, and the new part of its text. Text after a tool is a new
-// paragraph, even in the same message.
+// piece returns the new part of the text of a piece, and the key of its message, which the agent calls id. Text after a
+// tool starts a new paragraph, even in the same message.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -73,15 +73,15 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that is held back, because the message ended before it was repeated.
+// held returns the text that is held back. The message ended before this text had completely repeated the earlier text.
 func (m *message) held() (key, text string) {
 	text = m.again
 	m.repeats = repeats{}
 	return m.key, text
 }
 
-// repeats removes repeated text from a message after its stream broke. An agent asks its model again after a pause, so
-// a repetition without a pause stays.
+// repeats removes repeated text from one message. If its stream breaks, an agent pauses, asks its model again and sends
+// the beginning of the message a second time. Text that repeats without a pause is the model's own, so it stays.
 type repeats struct {
 	said  []byte
 	last  time.Time // time of the last piece
@@ -89,11 +89,12 @@ type repeats struct {
 	again string    // text since then, if said starts with it
 }
 
-// repeatPause is a pause after which a message may start again. Gemini and Qwen Code wait for a second before they ask
-// their model again; a part of that may be unnoticed.
+// repeatPause is the shortest pause after which a message may start again. Gemini and Qwen Code wait for a second
+// before they ask their model again, but ductor may not notice all of that second.
 const repeatPause = 700 * time.Millisecond
 
-// fresh returns the new part of a piece. It holds back a piece that may start the message again until that is clear.
+// fresh returns the new part of a piece. If a piece may be the start of a repetition, fresh holds it back until that is
+// clear.
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
 		r.anew = true
@@ -135,7 +136,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 }
 
-// call returns the known state of a tool call, with the agent's new data merged in.
+// call returns the known state of a tool call, and merges in the agent's new data.
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools[c.ID]
 	if t == nil {

@@ -8,7 +8,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// outcome returns the result of the turn: the agent's own, unless ductor interrupted the turn.
+// outcome returns the result of the turn. This is the agent's own result, unless ductor interrupted the turn.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
 	var r cli.Result
 	if t.reply != nil {
@@ -57,8 +57,9 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble returns the failure of a turn of one model call that an agent with HidesTrouble ended normally, or nil.
-// A call's tokens are reported with the end of its answer, so an answer without tokens has no end.
+// hiddenTrouble is for agents with HidesTrouble, which end a failed turn normally. It returns the failure of a turn
+// with one model call, or nil. An agent reports the tokens of a call together with the end of the answer, so an answer
+// without tokens was cut off.
 func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
@@ -99,6 +100,6 @@ func (s *session) counted(p prompted) cli.Result {
 	return r
 }
 
-// picksModel reports whether an id is Gemini's choice of a model, such as "auto". Gemini names the chosen model for the
-// first call of a turn, and counts later calls under the choice.
+// picksModel reports whether an id lets Gemini choose the model, such as "auto". Gemini names the chosen model for the
+// first call of a turn, and counts later calls under the id.
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

@@ -136,7 +136,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 	return got, s.process.call(ctx, method, params, &got)
 }
 
-// load resumes a session of an ended process. It drops the agent's replay.
+// load resumes a session of a process that has ended. It drops the agent's replay of the history.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
 	o, caps := s.process.options(), s.process.hello.Capabilities
 	method := methodLoad
@@ -169,7 +169,8 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// passHistory waits for the end of a loaded session's replay. Some agents replay after they answered.
+// passHistory waits for the end of a loaded session's replay. Some agents still replay after they have answered the
+// request.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
@@ -233,7 +234,7 @@ func (s *session) deliver(n news, end int64, size int) bool {
 	return taken
 }
 
-// observe records the offers and the mode of which an update informs. It reports whether that is all of the update.
+// observe records the offers and the mode that an update contains. It reports whether the update contains nothing else.
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +255,8 @@ func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
 func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
 
-// Goodbye implements shared.AgentSession. The processes of an interrupted turn cannot be told from those of other
-// sessions.
+// Goodbye implements shared.AgentSession. ductor cannot distinguish the processes of an interrupted turn from those of
+// other sessions.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.showLate()
 	s.mu.Lock()

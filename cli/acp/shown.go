@@ -10,8 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// This file compares the input of an edit with the changes on the card. Agents repeat parts of the changes there: the
-// file, the diff, the old and the new text.
+// This file compares the input of an edit with the changes on the card. The input often repeats parts of the changes:
+// the file, the diff, the old and the new text.
 
 // pathKeys returns the names of path fields in an edit's input, in the form of bareKey.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
@@ -31,7 +31,7 @@ type group struct {
 // parentOf returns the name of the object that contains a leaf.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf returns the objects of an input in order, and the index of each by name.
+// groupsOf returns the objects of an input in order. at has the index of each object by its name.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -44,8 +44,8 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits returns the edits of an input with files and diffs instead of texts. An input that lists files also has
-// all of them in one diff.
+// givenEdits returns the edits of an input that contains diffs instead of texts. If an input lists several files, it
+// also repeats all of them in one diff.
 func givenEdits(input json.RawMessage) (list []toolContent) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
@@ -97,7 +97,8 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether the heading of a diff names the file at an absolute path, completely or by the end of it.
+// headed reports whether the heading of a diff names the file at an absolute path. The heading may contain the whole
+// path or only its end.
 func headed(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
@@ -105,7 +106,7 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns the fields of the input, by their names, that the changes on the card show completely.
+// shownInput returns those fields of the input, by name, that the changes on the card show completely.
 func (t *tool) shownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -129,7 +130,7 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// an input that lists files repeats all of them in one diff
+	// An input that lists files repeats all of them in one diff.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
@@ -168,7 +169,7 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 	return false
 }
 
-// replaces reports whether replacing the object's old text by its new one turns before into after.
+// replaces reports whether before turns into after if the object's old text is replaced by its new text.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {
@@ -182,8 +183,8 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title contains no more than the change: the file, and perhaps the start of the old and the
-// new text.
+// entitled reports whether a title contains nothing beyond the change: the file, and perhaps the start of the old and
+// the new text.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

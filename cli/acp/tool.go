@@ -77,8 +77,7 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 // given reports whether an agent sent a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// command returns the command line that a tool runs, if the agent sends it as one text. Otherwise the title contains
-// it.
+// command returns the command line that a tool runs. If the agent does not send it as one text, the title contains it.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
@@ -89,14 +88,14 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether c names a tool whose input is still generated. For a command OpenCode sends the directory
-// before the input.
+// lacksInput reports whether c names a tool whose input is still being generated. For a command, OpenCode sends the
+// directory before the rest of the input.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
-// began returns the tool's ToolStarted. The title of a tool that reads or changes one file is the file's path, because
-// agents put words of their own before it.
+// began returns the tool's ToolStarted. If a tool reads or changes one file, the title is the file's path, because
+// agents put their own words before it.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.call.Title
 	switch questions := t.call.questions(); {
@@ -119,7 +118,7 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 }
 
-// over returns the tool's ToolEnded. For a completed command agents often do not report how it ended.
+// over returns the tool's ToolEnded. Agents often do not report how a completed command ended.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun
@@ -138,7 +137,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	return end
 }
 
-// exitCode returns the exit code of a command from any of the places where agents put it, or nil.
+// exitCode returns the exit code of a command, or nil. It checks all places where agents put it.
 func (t *tool) exitCode() *int {
 	type codes struct {
 		Exit     *int `json:"exit"`
@@ -155,7 +154,8 @@ func (t *tool) exitCode() *int {
 	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
 }
 
-// text returns the output of the tool. Agents send a raw output as a string, an object with one, or any other value.
+// text returns the output of the tool. Agents send a raw output as a string, as an object with a string, or as any
+// other value.
 func (t *tool) text() string {
 	text := t.call.Content.text()
 	if text != "" || len(t.call.Output) == 0 || json.Unmarshal(t.call.Output, &text) == nil {
@@ -180,8 +180,8 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 	return list
 }
 
-// edits returns the diffs of the tool. An agent may send one in the input instead, or besides the changed piece of the
-// file.
+// edits returns the diffs of the tool. An agent may also send a diff in the input, instead of the changed piece of the
+// file or in addition to it.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
 	for _, c := range t.call.Content {

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// interruptWait is how soon session/cancel must show any effect.
+// interruptWait is how long ductor waits for an effect of session/cancel.
 const interruptWait = 100 * time.Millisecond
 
 // liveTurn is a turn. It implements shared.AgentTurn.
@@ -25,7 +25,7 @@ type liveTurn struct {
 	reply     *rpc.Message // the reply that ended it
 	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
 
-	// s.mu guards these.
+	// s.mu guards the following fields.
 	permission cli.PermissionMode // since it was changed; empty before
 	marked     cli.Mark
 	note       note
@@ -68,7 +68,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	return l, err
 }
 
-// nameAbsent warns once of the servers that the agent cannot reach.
+// nameAbsent warns once about the servers that the agent cannot reach.
 func (s *session) nameAbsent(t *shared.Turn[news]) {
 	s.mu.Lock()
 	named := s.past.absent || s.process.hello.Capabilities.MCP.HTTP
@@ -143,7 +143,7 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// asked decides about a permission request, or asks a user.
+// asked decides a permission request, or asks a user to decide it.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = t.reporter.call(a.params.ToolCall)
 	if t.s.adopted.answered(a) {
@@ -181,8 +181,8 @@ func (t *liveTurn) decided(d *decided) {
 	t.reporter.deny(d.ask.tool, "")
 }
 
-// Interrupt asks the agent to end the turn. If the agent waits for permission, Interrupt answers that too, because the
-// agent ends the turn only then.
+// Interrupt asks the agent to end the turn. If the agent waits for permission, Interrupt also answers that request,
+// because the agent ends the turn only after the answer.
 func (t *liveTurn) Interrupt() error {
 	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
@@ -194,9 +194,9 @@ func (t *liveTurn) Interrupt() error {
 	return err
 }
 
-// End implements shared.AgentTurn. The protocol has no environment per session that would distinguish the processes of
-// its tools from those of other sessions. So a process with an interrupted turn that ran tools does not outlive its
-// turns; their sessions are resumed in another process by their ids.
+// End implements shared.AgentTurn. ductor cannot distinguish the processes that the tools of a session started from
+// those of other sessions: the protocol has no environment per session. So if a turn ran tools and was interrupted, its
+// process ends when its turns have ended. Another process resumes the sessions by their ids.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	// The session of a replaced turn can continue if the agent ended the turn and no tool is still running: Gemini's
 	// model rejects messages after a call without a result.
@@ -213,10 +213,11 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseIdle, shared.EndOver
 }
 
-// whole reports whether the agent ended the turn by itself. It may send the last text of the answer afterwards.
+// whole reports whether the agent ended the turn without an interrupt. It may send the last text of the answer after
+// that.
 func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 
-// Late implements shared.AgentTurn. It handles text that came with the end of the turn, or after it.
+// Late implements shared.AgentTurn. It handles text that came with the end of the turn or after it.
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
@@ -238,8 +239,8 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember emits PromptAccepted for an agent with Forgets, if it accepted the prompt and keeps it. Such an agent
-// forgets a turn that was stopped outside of a tool, or that failed before one ran.
+// remember is for agents with Forgets. It emits PromptAccepted if the agent accepted the prompt and keeps it. Such an
+// agent forgets a turn that was stopped outside of a tool, or that failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:

@@ -222,7 +222,7 @@ func (u *update) commands() []cli.AgentCommand {
 	return list
 }
 
-// toolCall is a tool call, or an update of one: then empty fields are unchanged.
+// toolCall is a tool call, or an update of a tool call. In an update, empty fields mean that the value has not changed.
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
 	Title     string          `json:"title"`

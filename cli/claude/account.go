@@ -15,7 +15,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// askWait bounds calls of the CLI outside of turns, for its version or its models. It starts cold.
+// askWait limits calls of the CLI outside of turns, for its version or its models. The CLI needs time because nothing
+// of it is loaded yet.
 const askWait = 15 * time.Second
 
 // Auth determines whether Claude can be used: by a key in the environment, a log-in on disk, or else by asking the CLI.
@@ -43,8 +44,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// credentialFile reports whether the disk has a log-in with a subscription. An expired access token is fine as long as
-// there is a refresh token.
+// credentialFile reports whether the disk has a log-in with a subscription. The access token may have expired if the
+// log-in has a refresh token.
 func (p *Provider) credentialFile(env []string) bool {
 	raw, err := p.opts.ReadFile(filepath.Join(configDir(env, cli.Variable(env, "HOME")), loginFile))
 	if err != nil {
@@ -96,8 +97,8 @@ func (a account) method() string {
 	return ""
 }
 
-// Models lists the models that Claude offers to this account. It asks a process of its own, which is gone when Models
-// returns, and uses no tokens.
+// Models lists the models that Claude offers to this account. It asks a separate process, which has ended when Models
+// returns. It uses no tokens.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	reply, err := p.initialize(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ const (
 	initGrace = 200 * time.Millisecond
 )
 
-// initReply returns the reply to initialize in this line, or nil for any other line.
+// initReply returns the reply to the "initialize" request if the line contains it. Otherwise it returns nil.
 func (l *line) initReply() *initReply {
 	if l.Type != "control_response" || l.Response == nil || l.Response.RequestID != initRequest {
 		return nil
@@ -186,7 +187,7 @@ type questions struct {
 // questionID starts the ids of questions.
 const questionID = "ask-"
 
-// begin registers a question. It returns the question's id and a channel for the answer. The caller calls end.
+// begin registers a question. It returns the question's id and a channel for the answer. The caller must call end.
 func (q *questions) begin() (id string, answer <-chan *controlReply, end func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,7 +217,7 @@ func (q *questions) answer(r *controlReply) bool {
 	return ok || strings.HasPrefix(r.RequestID, questionID) // the caller no longer waits
 }
 
-// question sends a request to the live process, and decodes the reply into answer unless that is nil.
+// question sends a request to the live process. It decodes the reply into answer, unless answer is nil.
 func (s *live) question(ctx context.Context, request map[string]any, answer any) error {
 	name := request["subtype"]
 	s.mu.Lock()

@@ -9,8 +9,8 @@ import (
 
 // Adopt implements cli.Provider. It creates a session for a process that the previous process of ductor left.
 //
-// The note of a turn contains the id of its prompt, and Claude drops a message that it has already received. So Adopt
-// can send a prompt again that Claude may not have accepted: it runs once.
+// If it is unknown whether Claude accepted the prompt of a turn, Adopt sends the prompt again. The prompt still runs
+// only once: the turn's note contains the prompt's id, and Claude drops a message that it has already received.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
@@ -48,7 +48,8 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process that works in the background. It passes on the output between turns.
+// adoptIdle takes over a process that works in the background. It passes on the output that Claude prints between
+// turns.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if !left.Background() {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")

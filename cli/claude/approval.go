@@ -40,9 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited returns the input for an allowed tool. Claude adds the plan from the plan's file to its request. If it gets
-// the plan back, it assumes that the user edited it. The file's path stays, because version 2.1.197 treats an empty
-// input as missing.
+// unedited returns the input for an allowed tool, without the plan. Claude adds the plan from the plan's file to its
+// request, and would assume that the user edited the plan if it got it back. The file's path stays, because version
+// 2.1.197 treats an empty input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -52,8 +52,8 @@ func unedited(tool string, input json.RawMessage) json.RawMessage {
 	return jsonLine(all)
 }
 
-// withAnswers returns a question's input in the form of AskUserQuestion's result: with the answers by the question's
-// text, several joined by commas.
+// withAnswers returns a question's input in the form of AskUserQuestion's result. It maps the text of each question to
+// the answers, joined by commas.
 func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(input, &all) != nil || all == nil {
@@ -129,7 +129,7 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns what, the name of a request's subject, if its text is blank, and "" otherwise.
+// missing returns the argument what, the name of a request's subject, if text is blank. Otherwise it returns "".
 func missing(what, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""

@@ -18,8 +18,8 @@ const (
 	formatBlocks format = "blocks"      // lines of JSON in (images, or freshPrompts), stream-json out, one turn
 )
 
-// arguments returns the command line for req, without the program. It never contains a prompt: the system prompts are
-// in files.
+// arguments returns the command line for req, without the program. It contains no prompts: the prompt is sent later,
+// and system prompts are in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
 	if err != nil {
@@ -54,9 +54,9 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	return append(args, extra...), nil
 }
 
-// projectFlags starts Claude without the settings of the project, unless a user allowed all of them. It excludes the
-// user's own MCP servers only if the project brings settings: apart from --strict-mcp-config no flag concerns servers
-// alone. With --add-dir Claude reads the project's memory files although its settings are off; see projectVars.
+// projectFlags starts Claude without the settings of the project, unless a user allowed all of them. If the project has
+// settings, it also excludes the user's own MCP servers, because no flag except --strict-mcp-config concerns servers
+// alone. With --add-dir Claude still reads the memory files of the project; see projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
 	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools concerns only Claude's own tools
@@ -68,8 +68,9 @@ func projectFlags(req cli.Request) []string {
 	return addFlag(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
 }
 
-// projectVars turns off the settings of the project for which no flag exists: prompts in .claude/scheduled_tasks.json,
-// which Claude runs between turns. It makes Claude read the memory files of the working directory, which are text.
+// projectVars turns off settings of the project for which Claude has no flag: the prompts in
+// .claude/scheduled_tasks.json, which Claude runs between turns. It also makes Claude read the memory files of the
+// working directory. These are safe, because they are only text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
 		return nil
@@ -88,9 +89,9 @@ func allowedTools(req cli.Request) []string {
 	return allowed
 }
 
-// serverConfig returns the value of --mcp-config. Claude inserts the values of variables, which it has in its own
-// environment. For a server marked to be always loaded, Claude waits as long as its environment says, and always offers
-// its tools. For others it waits two seconds, and may offer their tools only through a search.
+// serverConfig returns the value of --mcp-config. Claude inserts the values of variables from its own environment. A
+// Trusted server is marked to be always loaded: Claude waits for it as long as Claude's environment says, and always
+// offers its tools. For other servers Claude waits two seconds, and may offer their tools only through a search.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -106,15 +107,15 @@ func serverConfig(servers []cli.ToolServer) string {
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }
 
-// toolFlags returns the flags with the lists of tools. A denied tool is not offered to the model, and does not run in
-// any mode.
+// toolFlags returns the flags with the lists of tools. Claude does not offer a denied tool to the model, and does not
+// run it in any mode.
 func toolFlags(req cli.Request) []string {
 	args := addFlag(nil, "--tools", strings.Join(req.Tools.Only, ","))
 	args = addFlag(args, "--allowedTools", strings.Join(allowedTools(req), ","))
 	return addFlag(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
 }
 
-// rules converts names to Claude's rules, in which a server has a name of its own.
+// rules converts names to Claude's rules. Claude has its own notation for the tools of a server.
 func rules(names []string) []string {
 	servers, rest := cli.Servers(names)
 	for _, server := range servers {
@@ -136,8 +137,8 @@ func (f format) flags() []string {
 	}
 }
 
-// addFlag appends a flag with a value, or nothing for an empty value. It joins a value that starts with a dash to its
-// flag, so that Claude cannot read it as a flag.
+// addFlag appends a flag with a value. It appends nothing if the value is empty. If the value starts with a dash,
+// addFlag joins it to the flag, so that Claude cannot read the value as a flag.
 func addFlag(args []string, flag, value string) []string {
 	switch {
 	case value == "":
@@ -150,9 +151,11 @@ func addFlag(args []string, flag, value string) []string {
 }
 
 // permissionFlag returns the mode of a request for --permission-mode. It validates the mode, because Claude accepts
-// unknown names without an error. In its own acceptEdits mode Claude edits every file below its directories that it
-// does not consider sensitive, including hidden files and ductor's, and runs some commands. So ductor makes it ask for
-// edits as long as it can, and accepts them itself.
+// unknown names without an error.
+//
+// Claude's own acceptEdits mode allows too much: Claude edits every file below its directories that it does not
+// consider sensitive, including hidden files and ductor's files, and runs some commands. So Claude is made to ask for
+// edits if possible, and ductor accepts them.
 func permissionFlag(f format, req cli.Request) (string, error) {
 	switch mode := req.Permission; mode {
 	case "", cli.Ask:
@@ -172,7 +175,7 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
-// Tools that ask the user something and do not act.
+// Tools that ask the user something and change nothing.
 const (
 	toolQuestion = "AskUserQuestion"
 	toolExitPlan = "ExitPlanMode"
@@ -195,7 +198,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv returns Claude's own variables that a child may see besides the base list.
+// allowedEnv returns the variables of Claude that a child may see in addition to the base list.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

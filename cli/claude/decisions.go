@@ -11,12 +11,12 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor gives Claude, and the owner's, which it does not interpret. They turn off
-// Claude's own decisions in place of the user: in plan mode a model of Claude's approves commands, and commands in its
-// own sandbox run without asking.
+// settings are the settings that ductor gives Claude. They include the owner's settings, which ductor does not
+// interpret. Without them, Claude would make some decisions in place of the user: in plan mode one of its models
+// approves commands, and commands in its own sandbox run without asking.
 type settings map[string]any
 
-// decideNothing adds settings to s that leave every decision to the user.
+// decideNothing changes s so that Claude leaves every decision to the user.
 func (s settings) decideNothing(mode cli.PermissionMode) error {
 	s["useAutoModeDuringPlan"] = false
 	sandbox, err := s.part("sandbox")
@@ -35,12 +35,13 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	if !ok && permissions["ask"] != nil {
 		return errors.New("permissions.ask is no list")
 	}
-	// These write to the disk without asking, in any mode: they create worktrees, and jobs that outlive the session.
+	// These tools write to the disk without asking, in any mode. They create worktrees, and jobs that outlive the
+	// session.
 	permissions["ask"] = append(theirs, "Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree")
 	return nil
 }
 
-// part returns an object of s, and creates it if it is missing.
+// part returns an object of s. If the object is missing, part creates it.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
 		s[key] = map[string]any{}
@@ -52,8 +53,8 @@ func (s settings) part(key string) (map[string]any, error) {
 	return part, nil
 }
 
-// settingsOf returns the settings for a request, its other extra arguments, and whether the owner's settings are among
-// those. Claude reads only one --settings.
+// settingsOf returns the settings for a request and its other extra arguments. owners reports whether the owner's
+// settings are among the settings. Claude reads only one --settings, so they must be merged.
 func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs

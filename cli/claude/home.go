@@ -29,8 +29,8 @@ const (
 	loginFile   = ".credentials.json"
 )
 
-// atHome returns env for a session with a home of its own. It removes everything that leads to the owner's settings;
-// only the log-in stays where the owner's is.
+// atHome returns env for a session with its own home. It removes everything that leads to the owner's settings. Only
+// the log-in stays where the owner has it.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -52,7 +52,8 @@ func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude, searching from dir upwards, finds something of the owner's.
+// reaches reports whether Claude, which searches from dir upwards, would find skills, commands or other files in the
+// owner's home.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -77,7 +78,8 @@ func reaches(dir, owner string) bool {
 }
 
 // HomeSeeds returns the files for a session's own home: the owner's log-in, and settings that skip Claude's first-run
-// questions. owner is the owner's home; env, the owner's environment, may contain another place of Claude's settings.
+// questions. owner is the owner's home. env is the owner's environment, which may set another place for Claude's
+// settings.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -99,7 +101,7 @@ func ownState(owner []byte) ([]byte, error) {
 	return json.Marshal(state)
 }
 
-// ownSettings returns settings without hooks, plugins and permissions. They contain the program that logs the owner in,
+// ownSettings returns settings without hooks, plugins and permissions. They contain the program that logs in the owner,
 // and exclude the owner's memory files.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
@@ -130,7 +132,7 @@ func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// loginEnv returns the variables of settings with which Claude reaches its model.
+// loginEnv returns the variables in settings that Claude needs to reach its model.
 func loginEnv(settings []byte) map[string]json.RawMessage {
 	var file struct {
 		Env map[string]json.RawMessage `json:"env"`

@@ -12,17 +12,18 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait is how long a process may print nothing at all. It reports its first prompt before it asks the model.
+	// startWait limits the time in which a new process prints nothing. A process reports its first prompt before it
+	// asks the model.
 	startWait = 2 * time.Minute
-	// leaveWait is how long a closed process may take to end after the end of its input before ductor stops it.
+	// leaveWait is how long a closed process may take to end after the end of its input. After that, ductor stops it.
 	leaveWait = 300 * time.Millisecond
 	markWait  = time.Second
 )
 
-// live is a session whose process runs turn after turn. If the process is gone, the next turn starts another, which
-// continues the session.
+// live is a session whose process runs turn after turn. If the process has ended, the next turn starts another process,
+// which continues the session.
 //
-// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
+// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe at any time.
 type live struct {
 	provider     *Provider
 	conversation cli.Conversation
@@ -99,7 +100,7 @@ func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptio
 	return run
 }
 
-// watch returns an emit that takes the session's id from the events.
+// watch wraps emit, and records the session's id from the events.
 func (s *live) watch(emit func(cli.Event)) func(cli.Event) {
 	return func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
@@ -115,7 +116,8 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line, if there is one. If the process is gone, the end of its output shows that.
+// send sends a line, if line is not empty. It ignores errors: if the process has ended, the end of its output shows
+// that.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return
@@ -125,7 +127,7 @@ func (s *live) send(run *liveRun, line []byte) {
 	}
 }
 
-// ready returns the process for this turn: the current one, or a new process that continues the session.
+// ready returns the process for this turn: the current process, or a new one that continues the session.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id
@@ -152,8 +154,8 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-// Fits reports whether the process and its session suit req. Another model, permission mode or effort is set at the
-// beginning of the turn if the protocol allows that.
+// Fits reports whether the process and its session suit req. A different model, permission mode or effort is set at the
+// beginning of the turn, if the protocol allows that.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -225,8 +227,8 @@ func (s *live) Detach() {
 // hasBackgroundWork reports whether Claude is working in the background.
 func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
-// markBackground records that the output of a process between two turns was handled, and that it works in the
-// background. It does nothing if the process does not.
+// markBackground is for a process between two turns that works in the background. It records that the process's output
+// has been handled. It does nothing if the process does not work in the background.
 func (s *live) markBackground(run *liveRun) {
 	if !run.stream.Alive() || !run.hasBackgroundWork() || run.idle.busy() {
 		return
@@ -247,8 +249,8 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background returns a function that passes on the result of a turn that Claude started, or nil if the provider has no
-// Background.
+// background returns a function that passes on the result of a turn that Claude started. It returns nil if the provider
+// has no Background.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
@@ -256,8 +258,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between turns: a turn that Claude starts when a background task is done,
-// or the end of a process that could not resume its session.
+// idler handles the output of a live process between turns. This is the output of a turn that Claude starts when a
+// background task has ended, or of a process that could not resume its session.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -269,7 +271,7 @@ type idler struct {
 	failed  *cli.Failure
 }
 
-// line handles one line. It is called between turns; within a turn only as long as busy returns true.
+// line handles one line. It is called between turns. During a turn it is called only while busy returns true.
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -293,7 +295,7 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// betweenTurns handles a line outside of any turn. A result there is the answer to a failed start.
+// betweenTurns handles a line outside of any turn. A result outside of a turn means that the process failed to start.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
 	if l.Type == "control_response" && l.Response != nil {
@@ -316,7 +318,7 @@ func (i *idler) finish() {
 	i.record()
 }
 
-// record stores how far the background output was handled.
+// record stores up to which point the background output was handled.
 func (i *idler) record() {
 	s := i.session
 	s.mu.Lock()
@@ -340,7 +342,7 @@ func (i *idler) busy() bool {
 	return i.parser != nil
 }
 
-// failure returns why the process could not start, or nil if that is unknown.
+// failure returns the reason why the process could not start. It returns nil if the reason is unknown.
 func (i *idler) failure() *cli.Failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"ductor/cli"
 )
 
-// memory is the state that the turns of one process share: totals that Claude counts from the start of the process, and
-// information that it prints only once.
+// memory is the state that the turns of one process share: totals that Claude counts since the start of the process,
+// and information that Claude prints only once.
 type memory struct {
 	costUSD float64
 	byModel map[cli.ModelID]cli.Usage
@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny records a call that was not allowed. It reports whether that is new.
+// deny records a call that was not allowed. It returns false if the call was recorded before.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false
@@ -45,8 +45,8 @@ func (m *memory) deny(call string) bool {
 	return true
 }
 
-// tasks are the tasks that Claude started and whose end it has not reported in a turn. After a turn they are the work
-// in the background. Safe for concurrent use.
+// tasks are the tasks that Claude started, and whose end it has not reported in a turn. After a turn they are the
+// background work. Safe for concurrent use.
 type tasks struct {
 	mu   sync.Mutex
 	open map[string]bool // by id: true once it has ended, which Claude reports in a later turn
@@ -99,8 +99,8 @@ func (t *tasks) list() []string {
 	return slices.Sorted(maps.Keys(t.open))
 }
 
-// note is stored with the mark of a turn: the data with which ductor can read the turn's output after a restart as
-// before, and the messages sent during the turn.
+// note is stored with the mark of a turn. It contains the messages that were sent during the turn, and the data that
+// ductor needs to read the turn's output in the same way after a restart.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
 	Model   cli.ModelID               `json:"m,omitempty"` // the last model that init named
@@ -182,8 +182,8 @@ func (n note) memory() *memory {
 	return m
 }
 
-// Tools with which Claude Code manages its plan: one that replaces it as a whole, in older versions, and those for
-// single steps.
+// Tools with which Claude Code manages its plan. In older versions one tool replaces the whole plan; newer versions
+// have tools for single steps.
 const (
 	toolTodos      = "TodoWrite"
 	toolTaskCreate = "TaskCreate"
@@ -192,7 +192,7 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan reports whether a tool only manages the plan. The plan is then shown instead of the tool.
+// keepsPlan reports whether a tool only manages the plan. ductor then shows the plan instead of the tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }

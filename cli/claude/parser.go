@@ -9,17 +9,17 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser converts the lines of one turn to events. It does no I/O: line returns the replies to write. After line has
-// returned over, outcome is the result with which to finish the emitter.
+// parser converts the lines of one turn to events. It does no I/O: line returns the replies that the caller must write.
+// When line has returned over, outcome is the result that the caller passes to the emitter.
 type parser struct {
 	observer observer
-	// echo is the id of the prompt. Claude repeats it after it has accepted the prompt, but not before the first whole
-	// block of its answer. Until then Claude may have started the turn itself.
+	// echo is the id of the prompt. Claude repeats the id after it has accepted the prompt, and never before the first
+	// complete block of its answer. Until then, the output may belong to a turn that Claude started itself.
 	echo string
 	// approvals handles Claude's requests to the user. It is nil in a turn without a user.
 	approvals *turn.Approvals[asked]
-	// steers are the messages sent during the turn. Claude handles them between two tools or, if there is no such
-	// moment any more, after its result. Then it prints another result.
+	// steers are the messages that were sent during the turn. Claude handles them between two tools. If the turn has no
+	// further tool, Claude handles them after its result, and then prints another result.
 	steers turn.Added
 
 	flow flow
@@ -34,13 +34,14 @@ type parser struct {
 	trouble trouble
 }
 
-// observer has the parser's callbacks. newParser sets all but background to functions that do nothing.
+// observer has the parser's callbacks. newParser sets missing callbacks to functions that do nothing, except
+// background.
 type observer struct {
 	taken   func()              // Claude has accepted the prompt
 	freed   func()              // a turn of Claude's own ended before this one
 	replied func(*controlReply) // gets Claude's answers to ductor's requests
 	garbage func([]byte)        // gets lines outside of the protocol
-	// background gets the result of a turn that Claude started. If it is nil, that turn is a part of this one.
+	// background gets the result of a turn that Claude started. If it is nil, that turn counts as a part of this turn.
 	background func(cli.BackgroundResult)
 }
 
@@ -50,7 +51,8 @@ func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	return &parser{observer: silent, mem: mem, flow: content}
 }
 
-// line handles one line of output. reply is a line to write, or nil. Lines after the end have no effect.
+// line handles one line of output. reply is the line to write as a response, or nil. Lines after the end have no
+// effect.
 func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	if p.phase.over() {
 		return nil, true
@@ -72,7 +74,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins reports whether a line belongs to a turn. Other lines are news between turns.
+// begins reports whether a line belongs to a turn. Other lines contain news that may also come between turns.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -110,10 +112,10 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	return nil
 }
 
-// abandon ends the turn, although Claude continues with it.
+// abandon ends the turn for ductor, although Claude continues it.
 func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
 
-// echoed handles the sign that Claude has accepted a message.
+// echoed handles the sign that Claude has accepted the message id.
 func (p *parser) echoed(id string) {
 	p.steers.Taken(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
@@ -123,7 +125,7 @@ func (p *parser) echoed(id string) {
 	p.observer.taken()
 }
 
-// name takes the session's id from a line other than init, for streams that start without one.
+// name reads the session's id from a line that is not an init line, for output that starts without one.
 func (p *parser) name(l *line) {
 	if p.flow.em.Named() || l.SessionID == "" {
 		return
@@ -135,7 +137,8 @@ func (p *parser) name(l *line) {
 	p.flow.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
-// lineModel returns the model of a line: its message's, or the model that a result used most.
+// lineModel returns the model of a line. For a message this is its model; for a result it is the model that was used
+// most.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
 		return modelNamed(l.Message.Model)
@@ -149,8 +152,8 @@ func lineModel(l *line) cli.ModelID {
 	return modelNamed(model)
 }
 
-// modelNamed returns a model without the mark of its context window, such as [1m]: Claude omits that mark in a resumed
-// session and in its messages.
+// modelNamed returns a model's name without the mark of its context window, such as [1m]. Claude omits that mark in a
+// resumed session and in its messages.
 func modelNamed(name string) cli.ModelID {
 	name, _, _ = strings.Cut(name, "[")
 	return cli.ModelID(name)
@@ -193,8 +196,8 @@ func (p *parser) systemStatus(l *line) {
 	}
 }
 
-// retry shows that Claude repeats a request to its API. With a rejected log-in Claude would try for minutes, so that
-// ends the turn at once; an account that can refresh its log-in gets one try.
+// retry shows that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes,
+// so retry ends the turn at once. Only an account that can refresh its log-in gets one retry.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
@@ -207,7 +210,8 @@ func (p *parser) retry(l *line) {
 	p.flow.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
-// retryReason returns why Claude repeats its request, by the status of the last answer, or "" if that is unknown.
+// retryReason returns the reason why Claude repeats its request, from the status of the last answer. It returns "" if
+// the reason is unknown.
 func retryReason(status *int) cli.FailureKind {
 	if status == nil {
 		return cli.NetworkDown
@@ -215,8 +219,8 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.APIError{Status: *status}.Kind()
 }
 
-// warnServers warns about servers that do not work. Claude waits for pending servers before it starts without their
-// tools: two seconds, and since 2.1.332 at most the time in MCP_TIMEOUT.
+// warnServers warns about servers that do not work. Claude waits for servers that are still starting, and then starts
+// without their tools. It waits two seconds, and since 2.1.332 at most the time in MCP_TIMEOUT.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
@@ -240,7 +244,7 @@ func (p *parser) rateLimit(r *rateLimit) {
 	p.flow.em.Pass(cli.RateLimited{ResetAt: reset})
 }
 
-// user handles tool results. A repeated message is only the sign that Claude has accepted it.
+// user handles tool results. A message that Claude repeats is only the sign that it has accepted the message.
 func (p *parser) user(l *line) {
 	if l.IsReplay {
 		p.echoed(l.UUID)
@@ -260,8 +264,8 @@ func (p *parser) user(l *line) {
 	}
 }
 
-// control handles a request of Claude's. In a turn with a user it becomes an event; otherwise ductor denies it, with
-// advice on what to do instead. reply is nil if the answer comes later.
+// control handles a request of Claude. If a user attends the turn, the request becomes an event. Otherwise ductor
+// denies it, with advice on what the agent can do instead. reply is nil if the answer comes later.
 func (p *parser) control(l *line) (reply []byte) {
 	if l.Request == nil || l.RequestID == "" {
 		return nil
@@ -298,7 +302,7 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	}})
 }
 
-// told returns the denials of this turn so far.
+// told returns the denials of this turn until now.
 func (p *parser) told() []cli.Denial {
 	var told []cli.Denial
 	for _, d := range p.denials {
@@ -310,8 +314,8 @@ func (p *parser) told() []cli.Denial {
 // callDigest returns a short digest of a call's id.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles the line that ends a turn. It does not end this turn if Claude started the other one, as it does when
-// a background task is done, or while messages wait that the user sent during the turn.
+// result handles the line that ends a turn. In two cases it does not end this turn: if Claude started the turn that
+// ended, as it does when a background task has ended, and while messages wait that the user sent during the turn.
 func (p *parser) result(l *line) {
 	if !l.IsError || l.NumTurns > 0 { // the id in the result of a failed resume is another one
 		p.name(l)
@@ -333,8 +337,8 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started, unless
-// ductor's message joined that turn.
+// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started itself,
+// unless a message of ductor joined that turn.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
@@ -342,7 +346,7 @@ func (p *parser) ours(l *line) bool {
 	return p.phase == taken
 }
 
-// handOver passes the output of a turn that Claude started to Background, and removes it from this turn.
+// handOver passes the output of a turn that Claude started to Background, and removes that output from this turn.
 func (p *parser) handOver(r cli.Result) {
 	if p.observer.background == nil {
 		return

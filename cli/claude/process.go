@@ -7,7 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process with the start of its turn. Its starter stops it or detaches from it.
+// process is a Claude process, with the position at which its turn starts. The code that starts it must stop it or
+// detach from it.
 type process struct {
 	cli.Process
 
@@ -26,7 +27,7 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-// renote records another note with the mark of the running turn.
+// renote replaces the note in the mark of the running turn.
 func (p *process) renote(ctx context.Context, turn cli.TurnID, note string) error {
 	p.mu.Lock()
 	m := p.mark

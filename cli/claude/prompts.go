@@ -12,8 +12,9 @@ import (
 	"ductor/cli"
 )
 
-// promptFiles are the names of the files with the system prompts of a process, and with the settings of the owner's
-// extra arguments. They are files because everyone can read command lines. A name is empty if there is no such prompt.
+// promptFiles are the names of the files that contain the system prompts of a process, and the settings in the owner's
+// extra arguments. Command lines are visible to every user of the machine, so this content is in files. A name is empty
+// if the process has no such prompt.
 type promptFiles struct{ replace, add, settings string }
 
 // paths returns the names of the existing files.
@@ -21,8 +22,8 @@ func (f promptFiles) paths() []string {
 	return slices.DeleteFunc([]string{f.replace, f.add, f.settings}, func(path string) bool { return path == "" })
 }
 
-// writePrompts writes req's system prompts and settings to files. They stay for the next process with the same prompts.
-// Claude reads them when it starts.
+// writePrompts writes req's system prompts and settings to files, which Claude reads when it starts. The files stay for
+// the next process with the same prompts.
 func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) {
 	settings, _, owners, err := settingsOf(req)
 	if err != nil {
@@ -46,7 +47,7 @@ func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) 
 }
 
 // ownPrompts returns the system prompts of req that its extra arguments do not replace. Claude refuses to start if it
-// gets one twice, and the owner's configuration has precedence.
+// gets a prompt twice. The owner's configuration has priority.
 func ownPrompts(req cli.Request) (replace, add string) {
 	replace, add = req.SystemPrompt, req.AppendPrompt
 	if named(req.ExtraArgs, "--system-prompt") {
@@ -58,8 +59,8 @@ func ownPrompts(req cli.Request) (replace, add string) {
 	return replace, add
 }
 
-// freshPrompts returns a line that makes a resumed session follow the system prompts of req, or nil if there are none.
-// Otherwise Claude, at least since 2.1.332, uses those with which the session began.
+// freshPrompts returns a line that makes a resumed session follow the system prompts of req. It returns nil if req has
+// none. Without the line, Claude continues to use the prompts with which the session began, at least since 2.1.332.
 func freshPrompts(req cli.Request) []byte {
 	if replace, add := ownPrompts(req); req.Resume == "" || replace+add == "" {
 		return nil
@@ -67,7 +68,7 @@ func freshPrompts(req cli.Request) []byte {
 	return controlLine(initRequest, map[string]any{"subtype": "initialize", "systemPromptSnapshot": false})
 }
 
-// named reports whether args contain flag, or its variant for a file.
+// named reports whether args contain flag, or the variant of flag that reads a file.
 func named(args []string, flag string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -78,8 +79,8 @@ func named(args []string, flag string) bool {
 // maxImage is the limit of the model's API for one picture, before base64.
 const maxImage = 5 << 20
 
-// promptText returns the prompt in a form that Claude reads as text. A leading slash would be a command of Claude's,
-// and a space before it prevents that.
+// promptText returns the prompt in a form that Claude reads as text. Claude would read a leading slash as a command; a
+// space before it prevents that.
 func promptText(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return " " + prompt
@@ -98,8 +99,8 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
-// userLine returns req's prompt with its images as one line of stream-json input. Claude repeats id, if there is one,
-// once it has accepted the message.
+// userLine returns req's prompt with its images as one line of stream-json input. If id is not empty, Claude repeats it
+// when it has accepted the message.
 func userLine(req cli.Request, id string) ([]byte, error) {
 	content := make([]map[string]any, 0, len(req.Images)+1)
 	for _, image := range req.Images {

@@ -1,8 +1,9 @@
 // Package claude implements the Claude Code agent: its command line, its stream-json protocol in and out, its control
 // requests, its log-in and its models.
 //
-// It only translates turns into cli events. The packages above it decide which conversation runs when, how failures are
-// retried and where processes start. It is not a general agent runner, and it knows nothing of chats.
+// It only translates between Claude and cli events. The packages above it decide which conversation runs when, how
+// failures are retried and where processes start. The package is not a general agent runner, and knows nothing of
+// chats.
 package claude
 
 import (
@@ -17,10 +18,10 @@ import (
 type Options struct {
 	cli.ProviderOptions
 	// PromptDir is the directory for files with system prompts. It must have the same path for ductor and for the
-	// agent. Empty means a directory of this user in os.TempDir.
+	// agent. If it is empty, the package uses a directory of this user in os.TempDir.
 	PromptDir string
-	// Background gets the result of a turn that Claude started between ductor's, as it does when a background task is
-	// done. It is called from a goroutine of the session and must not block for long.
+	// Background gets the result of a turn that Claude started between ductor's turns, for example when a background
+	// task has ended. A goroutine of the session calls it, so it must not block for long.
 	Background func(cli.Conversation, cli.BackgroundResult)
 }
 
@@ -59,7 +60,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-// launch starts Claude for req. The caller stops the process. mode is empty for a probe. Errors are *cli.Failure.
+// launch starts Claude for req. The caller must stop the process. mode is empty for a probe. Errors are *cli.Failure.
 func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (cli.Process, error) {
 	files, err := p.writePrompts(req)
 	if err != nil {
@@ -88,12 +89,12 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. Claude accepts a list of its own tools that exist, but for MCP servers only a
-// list of tools that do not.
+// CannotHold implements cli.ToolHolder. For its own tools, Claude accepts a list of the tools that exist. For MCP
+// servers it accepts only a list of tools that must not be used.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
-		// in strict mode there is no other server
+		// In strict mode, Claude has no other server.
 		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
 			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
 		}
@@ -133,8 +134,9 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. A session with a home of its own gets none of the owner's skills,
-// commands and agents. If Claude would find them from the working directory, it gets none of the directory's either.
+// arguments returns the command line for req. A session with its own home gets no skills, commands and agents of the
+// owner. If Claude would find the owner's from the working directory, the session does not get those of the directory
+// either.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -148,8 +150,9 @@ func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
 		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot would break it
-		// If a server that is always to be loaded takes longer than this, Claude starts without its tools. Claude's
-		// default of five seconds is too short for ductor's own server on a busy small machine.
+		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server that must always be loaded. After that it starts
+		// without the server's tools. Claude's default of five seconds is too short for ductor's own server on a busy
+		// small machine.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })

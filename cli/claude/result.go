@@ -12,8 +12,8 @@ import (
 // wasInterrupted reports whether the result is of an interrupted turn.
 func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
-// sum combines the results of a turn for which Claude printed several, because a message sent during the turn came too
-// late for the first.
+// sum combines the results of a turn for which Claude printed several. That happens if a message that was sent during
+// the turn came too late for the first result.
 func sum(former, last cli.Result) cli.Result {
 	last.CostUSD += former.CostUSD
 	last.Turns += former.Turns
@@ -27,7 +27,7 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// spent returns the cost of this turn. Claude's totals run from the start of the process.
+// spent returns the cost of this turn. Claude reports totals since the start of the process.
 func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
 	costUSD = r.TotalCostUSD
 	if costUSD >= m.costUSD {
@@ -50,7 +50,7 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage sums the usage of all models, including sub-agents, which the turn's own count omits.
+// totalUsage adds up the usage of all models. It includes sub-agents, which the turn's own count omits.
 func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
@@ -62,8 +62,8 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	return sum
 }
 
-// measure learns from a line how full the context is: the model's input and output in its last call. Sub-agents have
-// contexts of their own.
+// measure reads from a line how full the context is. That is the model's input and output in its last call. Sub-agents
+// have their own contexts, so measure ignores them.
 func (m *memory) measure(l *line) {
 	switch {
 	case l.Parent != "":
@@ -103,8 +103,8 @@ type trouble struct {
 	keySource string    // where Claude says its key comes from
 }
 
-// resultFailure returns the failure of a turn, or nil if it succeeded. Only is_error counts: the subtype of a failed
-// turn is often "success".
+// resultFailure returns the failure of a turn, or nil if the turn succeeded. It only checks is_error, because the
+// subtype of a failed turn is often "success".
 func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
@@ -146,7 +146,7 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	return kind
 }
 
-// forTerminal matches advice for users of a terminal.
+// forTerminal matches advice that is only useful in a terminal.
 var forTerminal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(` (?:(?:Please r|R)un (?:--model|/model|/login)\b|To configure this behavior,)[^.]*\.`)
 })
@@ -165,7 +165,7 @@ func failureReason(r resultFields) string {
 	return cli.Shorten(forTerminal().ReplaceAllString(cli.InnerMessage(strings.TrimPrefix(text, "API Error: ")), ""), 500)
 }
 
-// exitFailure refines the failure of a process that ended without a result, by its last output.
+// exitFailure refines the failure of a process that ended without a result. It uses the last output of the process.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	kind := cli.KindOfWords(f.Detail, []cli.Words{
 		{Kind: cli.ResumeFailed, Any: []string{noConversation, "requires a valid session ID", "is already in use"}},

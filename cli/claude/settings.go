@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// setting is the setting with which a process was started. A request with another setting needs another process. It is
-// stored with the process as a line of JSON and contains no secret.
+// setting describes how a process was started. A request with a different setting needs another process. It is stored
+// with the process as a line of JSON and contains no secrets.
 type setting struct {
 	// Digest covers arguments, system prompts, environment and directory, but not the settings of the turn.
 	Digest string `json:"d"`
@@ -32,8 +32,8 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether a process with this setting, and with the turn settings now, can handle a request that wants
-// another setting.
+// fits reports whether a process with this setting can handle a request with the setting want. now are the current turn
+// settings of the process.
 func (s setting) fits(now turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
 }
@@ -59,16 +59,16 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable reports whether a process with these extra arguments can change its turn settings: ductor does not change
-// settings from the owner's command line.
+// changeable reports whether the turn settings of a process with these extra arguments can change. ductor does not
+// change settings from the owner's command line.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
 		return named(extra, flag)
 	})
 }
 
-// canBecome reports whether the protocol allows a change from m to want. Claude accepts no request to allow everything,
-// and cannot return to an effort of its own choice.
+// canBecome reports whether the protocol allows a change from m to want. Claude has no request to allow everything, and
+// no request to choose the effort itself again.
 func (m turnSettings) canBecome(want turnSettings) bool {
 	bypass := m.Permission == bypassMode || want.Permission == bypassMode
 	return (m.Permission == want.Permission || !bypass) && (m.Effort == want.Effort || want.Effort != "")
@@ -81,7 +81,7 @@ const (
 	effortID = "set-effort"
 )
 
-// change is one request in the change from one set of turn settings to another.
+// change is one of the requests that change the turn settings of a process.
 type change struct {
 	id   string
 	line []byte

@@ -21,8 +21,8 @@ func (s *live) running() *liveTurn {
 	return s.turn
 }
 
-// Decide implements cli.Decider. It records the answer after sending it. If ductor is killed between the two, the same
-// question is asked again, and Claude uses the first answer.
+// Decide implements cli.Decider. It records the answer after it has sent it. If ductor is killed in between, the next
+// process asks the same question again, and Claude uses the first answer.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
 	if t == nil {
@@ -44,8 +44,8 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 }
 
 // Steer implements cli.Steerer. It waits until the prompt was sent, and returns when the message is written. Claude
-// handles the message between two tools, or after its current text; the turn's Result comes after that. A message with
-// a Turn is sent once, however often Steer is called.
+// handles the message between two tools or after its current text. The turn's Result comes after that. A message with a
+// Turn is sent only once, however often Steer is called.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	t := s.running()
 	if t == nil {
@@ -55,7 +55,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// Claude accepts a message that it gave back only under another id, so the id depends on both turns.
+	// If Claude gave a message back, it accepts the message again only under another id. So the id depends on both
+	// turns.
 	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
@@ -73,7 +74,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer notes the message before it is sent: a process that resumes the turn must know that more than the first result
+// steer records the message before it sends it. A process that resumes the turn must know that more than one result
 // will come.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
@@ -109,8 +110,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns how writing a line ended after its turn is over: Claude may have ended the turn because of the
-// line before the writer reported success.
+// lastWritten returns the result of writing a line if the turn has already ended. Claude may have ended the turn
+// because of that line, before the writer reported success.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -120,7 +121,7 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// renote records the turn's current note. If that fails, ductor knows less after a restart.
+// renote records the turn's current note. If that fails, only the state after a restart is less exact.
 func (t *liveTurn) renote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
@@ -132,8 +133,8 @@ func (t *liveTurn) renote(ctx context.Context) {
 // takeBackID starts the id of a request to drop a message. The message's own id follows.
 const takeBackID = "take-back-"
 
-// interrupt interrupts the turn. It first takes back the waiting messages sent during the turn, because Claude would
-// start to work on them right after it stops.
+// interrupt interrupts the turn. It first takes back the messages that were sent during the turn and still wait.
+// Otherwise Claude would start to work on them right after it stops.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
@@ -155,7 +156,7 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	// A Claude that does not support the request is stopped.
+	// If Claude does not support the request, its process is stopped.
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}

@@ -13,8 +13,8 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// projectName returns Claude's name for the folder of a directory's sessions: each character that is neither a letter
-// nor a digit becomes a dash. A longer name is cut and gets a suffix.
+// projectName returns the name of the folder in which Claude stores the sessions of a directory. Each character of the
+// path that is neither a letter nor a digit becomes a dash. A long name is cut and gets a suffix.
 func projectName(dir string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
 	if len(name) > 200 {

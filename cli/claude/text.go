@@ -9,11 +9,11 @@ import (
 	"ductor/cli/turn"
 )
 
-// synthetic is the model name on messages that Claude Code wrote itself: errors and local commands. They are not part
+// synthetic is the model name in messages that Claude Code itself wrote: errors and local commands. They are not part
 // of the answer.
 const synthetic = "<synthetic>"
 
-// flow is the message that is streaming now, block by block.
+// flow is the message that is being streamed, block by block.
 type flow struct {
 	tools
 	status
@@ -56,7 +56,7 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. If one is still open, it was abandoned: a retry streams it again.
+// begin starts a message. If the previous message is still open, Claude has abandoned it, and a retry streams it again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil
@@ -90,7 +90,7 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block returns the newest block with this index. If none started, it creates a block of the given kind.
+// block returns the newest block with this index. If no such block has started, it creates a block of the given kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -116,8 +116,8 @@ func (f *flow) blockDelta(ev *streamEvent) {
 	}
 }
 
-// blockStop starts a tool whose input has streamed in, unless the assistant line, which usually comes first, has
-// started it.
+// blockStop starts a tool when its input is complete. Usually the assistant line comes first and has already started
+// the tool.
 func (f *flow) blockStop(ev *streamEvent) {
 	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
@@ -129,8 +129,8 @@ func (f *flow) blockStop(ev *streamEvent) {
 	f.start(b.tool, "")
 }
 
-// assistant handles a whole message; in most versions it contains one block. It only corrects streamed text and never
-// repeats it.
+// assistant handles a complete message. In most versions it contains one block. assistant only corrects streamed text
+// and never repeats it.
 func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {
@@ -169,7 +169,8 @@ func (f *flow) wholeBlock(message string, b block) {
 	}
 }
 
-// match returns the streamed block that a whole one completes. For a message that was not streamed, it creates one.
+// match returns the streamed block that corresponds to a complete block. If the message was not streamed, match creates
+// a block.
 func (f *flow) match(message, kind string) *flowBlock {
 	if message == f.id {
 		for _, b := range f.blocks {
@@ -186,7 +187,8 @@ func (f *flow) match(message, kind string) *flowBlock {
 	return &flowBlock{kind: kind, key: message + "/whole/" + strconv.Itoa(f.whole[message])}
 }
 
-// subAgent shows the tools of a sub-agent. Its text is for the agent that started it and not for users.
+// subAgent shows the tools of a sub-agent. It does not show the sub-agent's text, which is for the agent that started
+// it.
 func (f *flow) subAgent(m *message, parent string) {
 	for _, b := range m.blocks() {
 		if isToolUse(b.Type) {
@@ -195,13 +197,13 @@ func (f *flow) subAgent(m *message, parent string) {
 	}
 }
 
-// status is Claude's shown activity.
+// status is the activity of Claude that users see.
 type status struct {
 	out   *turn.Emitter
 	shown cli.StatusKind
 }
 
-// show passes on a changed status. Idle only ends a status that was shown.
+// show passes on a status that has changed. Idle is passed on only if another status was shown before.
 func (s *status) show(kind cli.StatusKind, detail string) {
 	if kind == cli.StatusIdle && s.shown == "" || kind == s.shown && detail == "" {
 		return

@@ -49,7 +49,7 @@ func (t *tools) start(b block, parent string) {
 	})
 }
 
-// drop ends a tool of an abandoned message. No further events will come for it.
+// drop ends a tool of an abandoned message, because no further events will come for it.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
 		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
@@ -104,7 +104,7 @@ func toolError(output string) string {
 	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
 }
 
-// resultText returns a tool result as text. Pictures and other content are named.
+// resultText returns a tool result as text. It only names pictures and other content.
 func resultText(content json.RawMessage) string {
 	m := message{Content: content}
 	var parts []string
@@ -121,8 +121,8 @@ func resultText(content json.RawMessage) string {
 
 var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`) })
 
-// exitCode returns the exit code of a shell command. Claude describes a code other than 0 in words. A command that was
-// rejected, interrupted or sent to the background has none.
+// exitCode returns the exit code of a shell command. Claude describes codes other than 0 in words. A command that was
+// rejected, interrupted or sent to the background has no exit code.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
 		return cli.NumberIn(exitLine(), output)
@@ -163,7 +163,7 @@ func toolTitle(name string, input json.RawMessage, dir string) string {
 	return ""
 }
 
-// titleKeys returns the input fields that name a tool's object, the most descriptive first.
+// titleKeys returns the input fields that name the object of a tool, the most descriptive field first.
 func titleKeys(name string) []string {
 	switch name {
 	case "Bash":
@@ -213,8 +213,8 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// fileChange returns the change of a file by a tool call, or false if there is none. result is Claude's structured
-// result. Without one, the change comes from the call's input and has no diff.
+// fileChange returns the change that a tool call made to a file. It returns false if the call changed no file. result
+// is Claude's structured result. Without a result, the change comes from the call's input and has no diff.
 func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChanged, bool) {
 	switch call.name {
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -274,9 +274,10 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the changes that a tool would make, by its input. Claude reports neither the position of a
-// piece nor whether the file exists: lines are counted within the piece, and a file that is written as a whole shows
-// its new content. It adds to said the fields that the changes show.
+// proposedChanges returns the changes that a tool would make according to its input. Claude does not report the
+// position of a replaced piece, so lines are counted within the piece. It does not report whether a file exists either,
+// so a write of a whole file shows the new content. proposedChanges adds the input fields that the changes already show
+// to the map said.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
@@ -317,7 +318,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, said map[st
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 
-// hunk returns the lines of the piece. Common lines are context.
+// hunk returns the lines of the piece. Lines at its start and end that do not change become context.
 func (s snippet) hunk() hunk {
 	was, is := linesOf(s.Old), linesOf(s.New)
 	head := 0

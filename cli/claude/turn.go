@@ -29,7 +29,7 @@ type liveTurn struct {
 // idSpace is the namespace for message ids made from turn ids.
 var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
-// idOf returns the id of a message. It is the same however often the message is sent.
+// idOf returns the id of a message. The id is the same however often the message is sent.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
 // Turn implements cli.Session.
@@ -61,7 +61,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 	return left
 }
 
-// newTurn prepares a turn. Errors are *cli.Failure or of ctx.
+// newTurn prepares a turn. Errors are *cli.Failure or the error of ctx.
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
 	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
 	want := turnSettingsOf(formatLive, req)
@@ -118,7 +118,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp is called when Claude has accepted the prompt: its settings are the requested ones then.
+// takenUp is called when Claude has accepted the prompt. From then on, Claude's settings are the requested ones.
 func (t *liveTurn) takenUp() {
 	t.p.flow.em.Accepted()
 	t.open.markAsked()
@@ -127,7 +127,7 @@ func (t *liveTurn) takenUp() {
 	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called once the turn has read all output from the time when ductor did not listen.
+// caughtUp is called when the turn has read all output from the time in which no ductor was listening.
 func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
@@ -213,7 +213,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	return r
 }
 
-// turnResult returns the result of a turn: Claude's own, unless ductor interrupted the turn.
+// turnResult returns the result of a turn. This is Claude's own result, unless ductor interrupted the turn.
 func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
@@ -228,7 +228,7 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	return r
 }
 
-// step is the progress of a live turn, according to the messages sent to Claude.
+// step is the progress of a live turn, measured by the messages that were sent to Claude.
 type step int
 
 const (
@@ -238,8 +238,8 @@ const (
 	sent                   // the prompt is being sent, or could not be written
 )
 
-// opening is the start of a turn: it changes Claude's settings, and sends the prompt after Claude has confirmed them.
-// Everything happens on the goroutine of the turn.
+// opening is the start of a turn. It changes Claude's settings, and sends the prompt after Claude has confirmed them.
+// It runs entirely on the goroutine of the turn.
 type opening struct {
 	turn    *liveTurn
 	id      string // of the prompt: Claude drops a message with a known id, so each attempt of a turn has its own
@@ -262,8 +262,8 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// due starts the turn as soon as possible. It is called whenever a condition changed. While a turn of
-// Claude's own is running, the message would become a part of that turn.
+// due starts the turn as soon as possible. It is called whenever a condition changes. It waits while a turn that Claude
+// started is running, because the message would become a part of that turn.
 func (o *opening) due() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
@@ -298,7 +298,7 @@ func (o *opening) ask(line []byte) {
 	o.markAsked()
 }
 
-// markAsked marks the prompt as sent. Later messages come after it.
+// markAsked marks the prompt as sent. Messages can be sent into the turn after that.
 func (o *opening) markAsked() {
 	select {
 	case <-o.asked:
@@ -307,8 +307,8 @@ func (o *opening) markAsked() {
 	}
 }
 
-// reply handles Claude's answer to a change. If Claude rejects a change, the turn ends before its prompt is
-// sent. The process ends too, because its settings are unknown then.
+// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends before its prompt
+// is sent. The process ends too, because its settings are then unknown.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -335,10 +335,10 @@ type leftTurn struct {
 	inputEnd int64 // bytes that reached the process
 }
 
-// unsent reports whether the last noted message was not sent.
+// unsent reports whether the last message in the note was not sent.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether more was sent than the changes before the prompt.
+// sent reports whether anything was sent after the changes that come before the prompt.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {
@@ -350,8 +350,8 @@ func (l *leftTurn) sent(changes []change) bool {
 // atOnce is the maximum length of a line that is written atomically.
 const atOnce = 1 << 20
 
-// cutOff returns the missing rest of a partly written prompt, or nil if the prompt was written completely or not at
-// all. A completely written prompt may be sent again, because Claude recognizes its id.
+// cutOff returns the missing part of a prompt that was written in part. It returns nil if the prompt was written
+// completely or not at all. A completely written prompt may be sent again, because Claude recognizes its id.
 func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	if l == nil || len(prompt) <= atOnce {
 		return nil

@@ -16,13 +16,13 @@ const (
 	defaultModel cli.ModelID = "default" // Claude's name for no choice
 )
 
-// line is one line of Claude's output. It has only the fields that are used; unknown fields and types are ignored.
+// line is one line of Claude's output. It has only the fields that ductor uses. Unknown fields and types are ignored.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 	UUID      string `json:"uuid"`
-	// Parent is set for events of a sub-agent: the tool call that started it.
+	// Parent is set for events of a sub-agent. It is the tool call that started the sub-agent.
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // stream_event
@@ -168,7 +168,7 @@ type origin struct {
 	Kind string `json:"kind"`
 }
 
-// controlRequest is a request of Claude's during a turn.
+// controlRequest is a request that Claude makes during a turn.
 type controlRequest struct {
 	Subtype   string          `json:"subtype"`
 	Tool      string          `json:"tool_name"`
@@ -178,7 +178,7 @@ type controlRequest struct {
 	Blocked   string          `json:"blocked_path"`
 }
 
-// controlReply is Claude's answer to a request of ductor's.
+// controlReply is Claude's answer to a request of ductor.
 type controlReply struct {
 	Subtype   string          `json:"subtype"`
 	RequestID string          `json:"request_id"`
@@ -186,7 +186,7 @@ type controlReply struct {
 	Response  json.RawMessage `json:"response"`
 }
 
-// controlLine returns a request as a line with its newline. request contains its subtype.
+// controlLine returns a request as a line, including the newline. request must contain its subtype.
 func controlLine(id string, request map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
 }
@@ -225,8 +225,8 @@ func replyLine(response map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_response", "response": response})
 }
 
-// jsonLine encodes v with a newline. v consists of strings, numbers, JSON, and maps and slices of them, which always
-// encode.
+// jsonLine encodes v and adds a newline. v must consist of strings, numbers, JSON, and maps and slices of them, which
+// can always be encoded.
 func jsonLine(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -235,15 +235,15 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. It reuses its memory for pieces of blocks, because a turn has
-// thousands: the result of decode is valid until the next call.
+// decoder decodes the lines of Claude's output. It reuses its memory for pieces of blocks, because a turn has thousands
+// of them. So the result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent
 	delta delta
 }
 
-// decode decodes one line. A field of an unexpected type stays empty; the others are kept.
+// decode decodes one line. A field of an unexpected type stays empty; the other fields are kept.
 func (d *decoder) decode(raw []byte) (*line, error) {
 	if d.piece(raw) {
 		return &d.line, nil
@@ -259,7 +259,7 @@ func decodeWhole(raw []byte) (*line, error) {
 	return &l, nil
 }
 
-// tolerant ignores an error about one field's type, because the other fields were decoded all the same.
+// tolerant ignores an error about the type of one field, because the other fields were decoded anyway.
 func tolerant(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
@@ -285,8 +285,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if it is a piece of a block in this layout. A text cannot contain a part of the frame,
-// because quotes in a text are escaped.
+// piece decodes raw into d if raw is a piece of a block in this layout. A text in raw cannot be mistaken for the
+// layout, because quotes in a text are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {

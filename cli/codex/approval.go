@@ -38,8 +38,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf returns the common reading of all requests of Codex. Codex's proposals for later requests are never
-// accepted.
+// readingOf returns the part of the Reading that all requests of Codex have in common. ductor never accepts Codex's
+// proposals for later requests.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,
@@ -56,8 +56,7 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles shows the files of a patch. It shows each further value of the patch's JSON in a form that no rule
-// allows.
+// askForFiles shows the files of a patch. It shows each other value in the patch's JSON in a form that no rule allows.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
@@ -84,7 +83,7 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	}
 }
 
-// askForCommand shows the command as the model wrote it, if the shell around it can be recognized.
+// askForCommand shows the command as the model wrote it, without the shell around it if it recognizes that shell.
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
 	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
@@ -144,7 +143,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// textOf returns a JSON value in the form in which a leaf of it is shown.
+// textOf returns a JSON value in the form in which its leaves are shown.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

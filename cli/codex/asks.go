@@ -102,7 +102,7 @@ func (a *inquiry) answer(d cli.Decision) any {
 	return map[string]string{"decision": "decline"}
 }
 
-// answers returns the user's answers to each question. A question without an answer counts as declined.
+// answers returns the user's answers to each question. If the user gave no answer, the question counts as declined.
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {
@@ -118,7 +118,7 @@ func (a *inquiry) answers(d cli.Decision) any {
 // ask handles a request of this turn.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// a request that names no turn belongs to this one
+	// If a request names no turn, it belongs to this turn.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
 			t.s.server.decline(a) // a finished turn waits for no answer
@@ -128,7 +128,8 @@ func (t *liveTurn) ask(a *inquiry) {
 	t.approvals.Add(turn.Pending[*inquiry]{ID: a.id, About: a, Ask: func() cli.Event { return t.present(a) }})
 }
 
-// present returns the event that asks the user. If no user attends the turn, it answers the request and returns nil.
+// present returns the event that asks the user. If no user attends the turn, present answers the request and returns
+// nil.
 func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
@@ -151,8 +152,8 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// Decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
-// place for it.
+// Decide answers a request with a user's decision. The reason is sent as a separate message, because Codex's answer has
+// no place for it.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
@@ -173,7 +174,8 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// explain sends the reason of a denial before the answer itself, because the turn may end soon after the answer.
+// explain sends the reason of a denial. The caller sends the answer after it, because the turn may end soon after the
+// answer.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// kindOf classifies Codex's error texts, because exec has no error codes. The texts are from version 0.169.
+// kindOf classifies an error of exec by its text, because exec has no error codes. The texts are from version 0.169.
 func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
 
 func kindOfError(e cli.APIError) cli.FailureKind {
@@ -21,13 +21,13 @@ func kindOfError(e cli.APIError) cli.FailureKind {
 	return e.Kind()
 }
 
-// hopeless reports whether it is useless that Codex repeats a request to its API.
+// hopeless reports whether it is useless if Codex repeats a request to its API after this kind of failure.
 func hopeless(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf returns the kind of failure if the model was stopped in the middle of an answer. Codex treats a content filter
-// like a broken stream.
+// stopOf returns the kind of failure if the model was stopped in the middle of an answer. Codex reports a content
+// filter like a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -38,7 +38,8 @@ func stopOf(message string) cli.FailureKind {
 	return ""
 }
 
-// Text that Codex adds around the reason: the retry counter with its parentheses, and the address of the API.
+// Text that Codex adds around the reason of a failure: the retry counter with its parentheses, and the address of the
+// API.
 var (
 	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
 	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)

@@ -13,14 +13,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars are the variables with the place of Codex's data.
+// homeVars are the variables that contain the place of Codex's data.
 func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and how to reach the model. owner is the
-// owner's home; env, the owner's environment, may contain another place of Codex's data.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and the configuration that Codex needs to
+// reach its model. owner is the owner's home. env is the owner's environment, which may set another place for Codex's
+// data.
 //
-// Codex 0.169 renews auth.json by renaming a new file over the target of a link, with a lock next to that. So all homes
-// share one log-in through links. A log-in in a keyring is stored under the path of Codex's home, and cannot be found.
+// Codex 0.169 renews auth.json by renaming a new file over the target of a link, and puts a lock next to that target.
+// So all homes share one log-in through links. A log-in in a keyring cannot be shared, because it is stored under the
+// path of Codex's home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -54,8 +56,8 @@ func ownConfig(owner []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Auth checks for a key, then for the credential file. Finally it asks Codex itself, whose configuration may name a
-// provider that needs neither.
+// Auth checks for a key, then for the credential file. If it finds neither, it asks Codex, because Codex's
+// configuration may name a provider that needs no log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -74,7 +76,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// needsNoLogin asks Codex whether it needs no log-in.
+// needsNoLogin asks Codex, and reports whether Codex needs no log-in.
 func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	var account struct {
 		Account      any  `json:"account"`
@@ -84,7 +86,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 
-// home returns the directory of Codex's data, for a user whose home is owner.
+// home returns the directory of Codex's data for a user with the home directory owner.
 func home(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "CODEX_HOME"), filepath.Join(owner, ".codex"))
 }

@@ -12,7 +12,7 @@ import (
 
 const maxTitle = 200
 
-// trouble returns in one line why a tool failed, or "".
+// trouble returns the reason why a tool failed, in one line, or "".
 func trouble(e *apiError, code *int, status string) string {
 	switch {
 	case e != nil && e.Message != "":
@@ -35,7 +35,7 @@ func plainCommand(command string) string {
 	return command
 }
 
-// withoutShell returns the still quoted command inside the shell that Codex wraps around it.
+// withoutShell removes the shell that Codex wraps around a command. The returned command is still quoted.
 func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {
@@ -156,7 +156,7 @@ func changesOf(changes []liveChange) []cli.FileChanged {
 	return changed
 }
 
-// unified returns a unified diff for Codex's data, which for an added or deleted file is its text.
+// unified returns a unified diff for Codex's data. For an added or deleted file, that data is the file's text.
 func unified(kind cli.ChangeKind, diff string) string {
 	sign := "+"
 	switch {
@@ -188,7 +188,8 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// infoOf parses codexErrorInfo: a name, or an object under a name, which may contain the status of the model's API.
+// infoOf parses codexErrorInfo. That is a name, or an object under a name; the object may contain the status of the
+// model's API.
 func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`

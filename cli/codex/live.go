@@ -37,8 +37,8 @@ type thread struct {
 
 func (s *thread) opts() Options { return s.server.provider.opts }
 
-// threadVar marks all processes that the tools of one thread start. An interrupted turn leaves them running, and the
-// processes of other threads must not be ended.
+// threadVar is in the environment of all processes that the tools of one thread start. After an interrupted turn they
+// continue to run. ductor ends them by this variable, and spares the processes of other threads.
 const threadVar = "DUCTOR_THREAD"
 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
@@ -56,7 +56,7 @@ func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
 
-// Stop ends the server with all threads: a turn that ignores an interrupt would start more tools.
+// Stop ends the server with all threads, because a turn that ignores an interrupt would start more tools.
 func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
 	return s.server.Stop(ctx, grace)
 }
@@ -75,7 +75,7 @@ type threadReply struct {
 func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	// With another sandbox Codex would permanently store in the user's configuration that it trusts the project.
+	// With any other sandbox, Codex would permanently store in the user's configuration that it trusts the project.
 	params := map[string]any{"config": s.config(req), "sandbox": readOnly}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
@@ -101,8 +101,8 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config returns the thread's differences from the process's configuration. The keys are dotted, so that the rest of
-// their tables stays as configured.
+// config returns the settings in which the thread differs from its process. The keys are dotted, so that the other keys
+// of their tables stay as configured.
 func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
@@ -148,8 +148,8 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
-// serverTable returns the Codex configuration of a tool server. In its own mode, auto, Codex would run a tool without
-// asking if the server claims that it only reads.
+// serverTable returns the Codex configuration of a tool server. Codex's own mode, auto, is not safe: it would run a
+// tool without asking if the server claims that the tool only reads.
 func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
 	if s.URL != "" {
@@ -165,15 +165,15 @@ func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	return table
 }
 
-// Fits returns true if chat, tool servers and process are the same. Model, effort, permissions, directories and
-// instructions are set with the turns.
+// Fits returns true if the chat, the tool servers and the process are the same. Everything else (model, effort,
+// permissions, directories, instructions) is set with each turn.
 func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
 	return s.bound.suits(req) && setting == s.server.Key()
 }
 
-// Goodbye ends the rest of the thread's processes in a server that goes on. The last session ends the server, which
-// ends everything it ever started.
+// Goodbye ends the processes that a thread's tools left behind, if other sessions still use the server. If this is the
+// last session, the caller stops the server, which ends every process that the server started.
 func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
 	h.Remove(s.id, s.live)
@@ -213,7 +213,7 @@ func (s *thread) endTools(ctx context.Context) error {
 	if s.id != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
-		// If Codex rejects this, sweep still ends the processes.
+		// If Codex rejects this request, sweep still ends the processes.
 		params := map[string]any{"threadId": s.id}
 		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams returns the parameters of turn/start. They are the same for the same request, except that the terms are
-// omitted if the thread already has them.
+// turnParams returns the parameters of turn/start. The same request always gives the same parameters, except that the
+// terms are omitted if the thread already has them.
 func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -36,14 +36,15 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	return terms
 }
 
-// agreed are the last terms of a thread.
+// agreed has the terms that a thread got last.
 type agreed struct {
 	prompt string // the request that set them
 	terms  string // as JSON
 	known  bool   // Codex accepted it
 }
 
-// agree reports whether a request must send the terms. Codex spends milliseconds on terms, even on unchanged ones.
+// agree reports whether a request must send the terms. It avoids unchanged terms, because Codex spends milliseconds on
+// them.
 func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -55,8 +56,8 @@ func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[strin
 	return true
 }
 
-// accepted records that Codex started the turn of a request. It does not confirm terms that another request has set
-// since.
+// accepted records that Codex started the turn of a request. If another request has sent other terms since, it does not
+// confirm them.
 func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,7 @@ func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	delete(h.agreed, thread)
 }
 
-// inputOf returns the prompt for Codex. It is always text, whatever it starts with.
+// inputOf returns the prompt for Codex. The prompt is always text, even if it starts like a command.
 func inputOf(req cli.Request) []map[string]any {
 	input := []map[string]any{{"type": "text", "text": req.Prompt}}
 	for _, image := range req.Images {
@@ -82,8 +83,8 @@ func inputOf(req cli.Request) []map[string]any {
 	return input
 }
 
-// instructionsOf passes the instructions to the model as the application's own. Codex repeats them only when they
-// change. It truncates long texts, so they are split into pieces, which Codex sorts by name.
+// instructionsOf passes the instructions to the model as those of the application. Codex repeats them only when they
+// change. It truncates long texts, so instructionsOf splits them into pieces, which Codex sorts by name.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
@@ -101,8 +102,8 @@ func instructionsOf(req cli.Request) map[string]any {
 
 const instructionPiece = 3000
 
-// cutAt returns where to cut text to at most limit bytes: after a line or a word if possible, otherwise after a
-// character.
+// cutAt returns the position at which to cut text so that it has at most limit bytes. It cuts after a line or a word if
+// possible, otherwise after a character.
 func cutAt(text string, limit int) int {
 	if len(text) <= limit {
 		return len(text)

@@ -26,7 +26,7 @@ type liveParser struct {
 	denials  []cli.Denial
 }
 
-// network detects that an agent waits for the network in vain.
+// network detects that an agent waits in vain for the network.
 type network struct {
 	now      func() time.Time
 	patience time.Duration
@@ -85,10 +85,10 @@ type rateLimits struct {
 	warned  bool
 }
 
-// limitNear is the used part of a limit, in percent, from which on users are notified.
+// limitNear is the percentage of a limit at which users are notified.
 const limitNear = 90
 
-// add adds reported limits. It returns the time to warn of, once, if one is nearly reached.
+// add records reported limits. If a limit is nearly reached, it returns the time at which the limit ends, once.
 func (r *rateLimits) add(windows ...*rateWindow) (resetAt time.Time, warn bool) {
 	for _, w := range windows {
 		if w == nil || w.Used < limitNear {
@@ -116,7 +116,7 @@ type messages struct {
 	comments  map[string]bool // messages that are not part of the answer
 }
 
-// start starts a message. It returns the torn message that another one replaces, if there is one.
+// start starts a message. If the message replaces one that was not finished, start returns that message.
 func (m *messages) start(it *liveItem) (replaced string) {
 	if m.torn != it.ID {
 		replaced = m.torn
@@ -255,7 +255,7 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	}
 }
 
-// tool returns the tool of an item, if it was emitted.
+// tool returns the ID of an item's tool, if the tool was emitted.
 func (p *liveParser) tool(item string) cli.ToolID {
 	if !p.tools[item] {
 		return ""
@@ -300,7 +300,7 @@ func (p *liveParser) endTool(it *liveItem) {
 	}
 }
 
-// wholeMessage replaces the streamed text of a message.
+// wholeMessage replaces the streamed text of a message by the complete text.
 func (p *liveParser) wholeMessage(it *liveItem) {
 	switch answer, streamed := p.messages.end(it); {
 	case answer:
@@ -331,7 +331,7 @@ func (p *liveParser) plan(n *notice) {
 	p.out.Pass(ev)
 }
 
-// count uses the thread's totals: a turn consists of several requests to the model, each reported once.
+// count uses the thread's totals, because a turn consists of several requests to the model, and each is reported once.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
 		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
@@ -364,7 +364,7 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of one request to the model. It does not end the turn, unless retrying is hopeless.
+// trouble handles the failure of one request to the model. It ends the turn only if retrying is hopeless.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. Everything except Decide and steer belongs to the goroutine of Turn. It implements
-// shared.AgentTurn.
+// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except for
+// Decide and steer.
 type liveTurn struct {
 	*shared.Turn[news]
 	s         *thread
@@ -32,7 +32,7 @@ const startWait = time.Minute
 
 func (s *thread) Check(*shared.Turn[news]) error { return nil }
 
-// Begin implements shared.AgentSession. What a turn needs is a part of its prompt.
+// Begin implements shared.AgentSession. It sends nothing, because all settings of a turn are sent with its prompt.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
 	parser.network.patience = s.opts().Patience
@@ -49,7 +49,7 @@ func (t *liveTurn) Hopeless() bool { return t.parser.verdict.hopeless != nil }
 
 func (t *liveTurn) Over() bool { return t.parser.verdict.over() }
 
-// Prompt implements shared.AgentTurn. Messages so far are about earlier turns.
+// Prompt implements shared.AgentTurn. Messages that arrived before it belong to earlier turns.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	t.held = nil
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
@@ -103,7 +103,8 @@ func (t *liveTurn) nameServers() {
 	}
 }
 
-// Replied handles the answer to the request that starts the turn, and then the messages before it.
+// Replied handles the answer to the request that starts the turn. After that it handles the messages that arrived
+// before the answer.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var reply struct {
 		Turn struct {
@@ -133,7 +134,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	return nil
 }
 
-// Interrupt implements shared.AgentTurn. The end of the turn answers it.
+// Interrupt implements shared.AgentTurn. Codex answers it by ending the turn.
 func (t *liveTurn) Interrupt() error {
 	params := map[string]any{"threadId": t.s.id, "turnId": t.parser.turn}
 	return t.s.server.Peer().Send("turn/interrupt", params)
@@ -161,7 +162,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// Result returns the result of the turn: Codex's own, unless the turn was interrupted before.
+// Result returns the result of the turn. This is Codex's own result, unless the turn was interrupted before.
 func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	switch {
 	case end == turn.EndTurn, t.parser.verdict.status == turnCompleted:
@@ -180,7 +181,7 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	return r
 }
 
-// End implements shared.AgentTurn. Codex forgets the messages that its model has not read.
+// End implements shared.AgentTurn. If the model has not read a message, Codex forgets it.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if !t.Loop.Cut() {
 		return shared.PhaseIdle, shared.EndOver
@@ -194,15 +195,15 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseSpent, shared.EndOver
 }
 
-// Late implements shared.AgentTurn. No turn is left to ask the user.
+// Late implements shared.AgentTurn. A late request is declined, because no turn exists in which a user could be asked.
 func (t *liveTurn) Late(n news) {
 	if n.ask != nil && !t.Loop.Past() {
 		t.s.server.decline(n.ask)
 	}
 }
 
-// sessionGoesOn reports whether Codex ended the turn for the user's next message, and no process of the turn is left.
-// Codex does not end a running command, so sessionGoesOn ends it.
+// sessionGoesOn is for a turn that the user's next message replaces. It reports whether Codex ended the turn and no
+// process of the turn is left. Codex does not end a running command, so sessionGoesOn ends it.
 func (t *liveTurn) sessionGoesOn() bool {
 	if !cli.Replaced(t.Context()) || !t.parser.verdict.over() {
 		return false
@@ -219,7 +220,7 @@ func (t *liveTurn) sessionGoesOn() bool {
 	return err == nil
 }
 
-// note is stored for the next process, which needs it to resume a turn of this thread.
+// note is stored for the next process of ductor, which needs it to resume a turn of this thread.
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`

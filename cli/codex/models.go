@@ -22,7 +22,7 @@ type modelPage struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// maxModelPages bounds a listing whose cursor never ends.
+// maxModelPages limits the pages of a list, because a broken server may never end the list.
 const maxModelPages = 20
 
 // Models asks `codex app-server` for the models that users can choose.

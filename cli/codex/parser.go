@@ -63,7 +63,7 @@ func (p *parser) line(line []byte) (end bool) {
 func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.thread = id
 	if p.req.Resume != "" && id != p.req.Resume {
-		// Codex continued in another thread: the prompt must not run without the earlier messages.
+		// Codex continued in another thread. The prompt must not run without the earlier messages.
 		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 		return
 	}
@@ -152,7 +152,7 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles a retry notice. It does not end the turn, unless retrying is hopeless.
+// apiTrouble handles a retry notice. It ends the turn only if retrying is hopeless.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind := kindOf(message)

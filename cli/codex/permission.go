@@ -11,13 +11,13 @@ import (
 	"ductor/cli/tools"
 )
 
-// permissions are Codex's permissions: when it asks the user, and what its sandbox allows without asking.
+// permissions are Codex's own settings: when Codex asks the user, and what its sandbox allows without asking.
 type permissions struct {
 	approval string // AskForApproval of the app server
 	sandbox  string
 }
 
-// Values of approval: Codex asks for anything that is not known to be harmless, if it considers that necessary, or
+// Values of approval. Codex asks for anything that is not known to be harmless, or if it considers that necessary, or
 // never.
 const (
 	askUntrusted = "untrusted"
@@ -32,12 +32,12 @@ const (
 	fullAccess     = "danger-full-access"
 )
 
-// permissionsOf maps a permission mode, for exec and app-server alike. If no user can be asked, as in exec or an
-// unattended turn, everything that the mode would ask about is impossible. A configured sandbox applies if the mode
+// permissionsOf translates a permission mode, for exec and app-server. In exec and in an unattended turn no user can be
+// asked. Then Codex cannot do anything for which the mode requires asking. A configured sandbox applies if the mode
 // leaves a choice.
 //
-// Actions that the user allows run inside the sandbox, so it must be one in which they work: in a read-only one Codex
-// retries an allowed command outside only if it failed within milliseconds.
+// Actions that the user allows run inside the sandbox, so the sandbox must permit them. In a read-only sandbox, Codex
+// retries an allowed command outside only if the command failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -62,7 +62,7 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	return m
 }
 
-// permissionsFor is permissionsOf for a request, whose list of tools may deny edits.
+// permissionsFor is permissionsOf for a request. The request's tool list may deny edits.
 func permissionsFor(req cli.Request, attended bool, configured string) permissions {
 	m := permissionsOf(req.Permission, attended, configured)
 	if deniesEdits(req) {
@@ -98,9 +98,9 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 // if it trusts the project.
 func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 
-// trust tells Codex whether to use the settings of the project, whatever the user's own configuration says about it.
-// Codex decides for each directory from the working directory up to the top of the repository. If there are no
-// settings, trust returns nothing: Codex does not read AGENTS.md in a project that it must not trust.
+// trust tells Codex whether to use the settings of the project, regardless of the user's own configuration. Codex
+// decides this for each directory from the working directory up to the top of the repository. If the project has no
+// settings, trust returns nothing: Codex would otherwise not read AGENTS.md in an untrusted project.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -127,7 +127,8 @@ type trustLevel struct {
 	Level string `json:"trust_level"`
 }
 
-// trustFlag returns trust as arguments: a TOML table, whose strings are the same as in JSON.
+// trustFlag returns trust as command line arguments. The value is a TOML table, whose strings have the same form as in
+// JSON.
 func trustFlag(req cli.Request) []string {
 	projects := trust(req)
 	if len(projects) == 0 {
@@ -163,8 +164,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches. No setting removes that tool: a read-only sandbox rejects
-// patches, or asks.
+// deniesEdits reports whether a request denies patches. Codex has no setting that removes this tool. Instead, a
+// read-only sandbox rejects patches, or asks.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

@@ -33,7 +33,8 @@ type Provider struct {
 	live shared.Dialect[news]
 
 	mu sync.Mutex
-	// totals is the usage of each thread so far, because Codex reports a resumed thread's running total.
+	// totals is the usage of each thread until now. It is needed because Codex reports a running total for a resumed
+	// thread.
 	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex
@@ -46,7 +47,7 @@ func New(opts Options) *Provider {
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
-	// An interrupt may take until the end of the turn, and others share the process.
+	// An interrupt may take effect only at the end of the turn. Other sessions share the process.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }
@@ -89,12 +90,12 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// leastMinor is the first version 0.x whose app server supports the whole protocol that ductor uses: threads, turns
+// leastMinor is the first version (0.x) whose app server supports the whole protocol that ductor uses: threads, turns
 // that can be steered, and background terminals.
 const leastMinor = 100
 
 // Modes returns Live, which is preferred, and OneShot. If the installed version is too old for Live, it returns only
-// OneShot. It asks for the version until it is known.
+// OneShot. It asks Codex for the version until it knows it.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()

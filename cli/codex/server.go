@@ -26,7 +26,7 @@ type server struct {
 	agreed   map[cli.AgentSessionID]agreed
 }
 
-// news is something that a turn must handle. All fields are zero if it should only check its state.
+// news is something that a turn must handle. If all fields are zero, the turn should only check its state.
 type news struct {
 	method string
 	notice *notice  // a notification
@@ -74,7 +74,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken returns the Failure for a failed call: the process's if it is gone.
+// broken returns the Failure for a failed call. If the process has ended, this is the process's failure.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -133,10 +133,10 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// maxParents is how many threads started by others are remembered.
+// maxParents limits the threads whose parents are remembered.
 const maxParents = 1 << 10
 
-// born records which thread started another one: that one asks in its name.
+// born records which thread started another thread, because the new thread's requests belong to the turn of its parent.
 func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,14 +191,14 @@ func (h *server) serverLate(of mcpServer) {
 	}
 }
 
-// tellServers makes the running turn of a thread, if there is one, call missingServers.
+// tellServers makes the running turn of a thread call missingServers. It does nothing if no turn is running.
 func (h *server) tellServers(thread cli.AgentSessionID) {
 	if s, ok := h.Of(thread); ok {
 		s.Deliver(shared.Item[news]{Message: news{method: serversLate, notice: &notice{ThreadID: thread}}}, 0)
 	}
 }
 
-// missingServers returns the missing MCP servers of a thread, each with its problem. It returns each once.
+// missingServers returns the missing MCP servers of a thread, each with its problem. It returns each server only once.
 func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +213,7 @@ func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	return all
 }
 
-// Requested delivers a request to its turn. It declines a request that no turn waits for.
+// Requested delivers a request to its turn. If no turn waits for the request, it declines the request.
 func (h *server) Requested(m rpc.Message) bool {
 	if !askable(m.Method) {
 		return false
@@ -230,12 +230,14 @@ func (h *server) Requested(m rpc.Message) bool {
 	return true
 }
 
-// decline answers a request without asking a user. If the program is gone, that shows elsewhere.
+// decline answers a request without asking a user. It ignores errors: if the program has ended, other code notices
+// that.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the session in whose turn a thread asks: its own, or its parent thread's.
+// asking returns the session in whose turn a thread makes requests. This is the thread's own session or that of its
+// parent thread.
 func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,7 +263,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. Of two turns of a thread the later one is open.
+// Await implements shared.Server. If a thread has two turns, the later one is open.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {

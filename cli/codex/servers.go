@@ -11,8 +11,8 @@ import (
 	"ductor/cli/shared"
 )
 
-// settingOf returns a digest of the settings of a process: two requests with the same one share a process. It does not
-// include the chat and the tool servers, which are parameters of each thread.
+// settingOf returns a digest of the settings of a process. Two requests with the same digest share a process. The
+// digest does not include the chat and the tool servers, which are parameters of each thread.
 func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Command) {
 	req.ChatID, req.Servers = 0, nil
 	command = cli.Command{
@@ -25,7 +25,8 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire calls f with an app server: a running one, or a new server that it ends afterwards. ctx bounds everything.
+// inquire calls f with an app server. It uses a running server, or starts one and ends it afterwards. ctx limits the
+// whole call.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)

@@ -12,12 +12,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// once returns how to run a turn with `codex exec`.
+// once describes how to run a turn with `codex exec`.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: execInput, Start: p.start, Read: p.read}
 }
 
-// execInput returns the input with the system prompts merged in, because exec has no flag for them.
+// execInput returns the input of exec, which includes the system prompts, because exec has no flag for them.
 func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task == cli.TaskCompact {
 		return nil, cli.CannotCompact(Agent)
@@ -25,7 +25,7 @@ func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read returns how to read the lines of a turn.
+// read describes how to read the lines of a turn.
 func (p *Provider) read(t turn.Once) turn.Reading {
 	parser := p.parser(t.Out, t.Req)
 	parser.garbage = t.Stream.Garbage
@@ -55,7 +55,8 @@ type streamExit struct{ *turn.Stream }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
-// result returns how the turn ended. A turn that Codex completed succeeded, however it was stopped afterwards.
+// result returns how the turn ended. If Codex completed the turn, the turn succeeded, even if its process was stopped
+// afterwards.
 func (p *parser) result(end turn.End, exit exit) cli.Result {
 	p.release(answers)
 	stderr := exit.Stderr()
@@ -75,7 +76,7 @@ func (p *parser) result(end turn.End, exit exit) cli.Result {
 	return r
 }
 
-// deniedPatches returns the patches that the sandbox rejected. Only the log contains them.
+// deniedPatches returns the patches that the sandbox rejected. Codex reports them only in its log.
 func deniedPatches(stderr string) []cli.Denial {
 	var denials []cli.Denial
 	for line := range strings.Lines(stderr) {
@@ -86,7 +87,7 @@ func deniedPatches(stderr string) []cli.Denial {
 	return denials
 }
 
-// argv returns the command line of one turn. The prompt is not on it, because it is passed on standard input. Codex
+// argv returns the command line of one turn. It does not contain the prompt, which is passed on standard input. Codex
 // accepts -s, -C and --add-dir only before the word resume, and its -i consumes every word up to "--".
 func argv(req cli.Request, sandbox string) []string {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false"}
@@ -124,7 +125,7 @@ func argv(req cli.Request, sandbox string) []string {
 	return append(args, "-")
 }
 
-// total is the usage of a thread before a turn: codex exec reports a thread's running total.
+// total is the usage of a thread before a turn. It is needed because codex exec reports a running total of the thread.
 type total struct {
 	Usage cli.Usage
 	Known bool
@@ -147,8 +148,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns the mark with the total for the next process. It is empty if there is nothing to record: the process was
-// started for this turn, which is recorded already.
+// mark returns the mark with the total for the next process of ductor. It returns an empty mark if nothing must be
+// recorded, because the process was started for this turn.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
@@ -160,13 +161,13 @@ func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	return cli.Mark{Turn: turn, Note: string(note)}
 }
 
-// used returns the usage of one turn, from the thread's running total.
+// used returns the usage of one turn. It computes it from the thread's running total.
 func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total includes turns of the previous ductor process, which counted them.
+		// The total includes turns that the previous process of ductor has already counted.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)

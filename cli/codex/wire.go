@@ -49,7 +49,7 @@ const (
 	itemError     = "error"    // only in exec: a warning
 )
 
-// notice has the parameters of a turn's notifications. The used fields depend on the method.
+// notice has the parameters of the notifications of a turn. The method determines which fields are used.
 type notice struct {
 	ThreadID cli.AgentSessionID `json:"threadId"`
 	TurnID   string             `json:"turnId"`
@@ -86,14 +86,14 @@ type threadInfo struct {
 	Parent cli.AgentSessionID `json:"parentThreadId"`
 }
 
-// turnInfo is a turn in turn/completed.
+// turnInfo is the turn in a "turn/completed" notification.
 type turnInfo struct {
 	ID     string     `json:"id"`
 	Status string     `json:"status"`
 	Error  *turnError `json:"error"`
 }
 
-// Ways a turn ends.
+// turnInfo.Status values.
 const (
 	turnCompleted   = "completed"
 	turnInterrupted = "interrupted"
@@ -192,8 +192,8 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patch is the proposed change of a fileChange. It keeps the JSON, because an approval must show values beyond the
-// files.
+// patch is the change that a fileChange proposes. It keeps the original JSON, because an approval must also show values
+// that ductor does not know.
 type patch struct {
 	files []liveChange
 	raw   json.RawMessage

@@ -65,7 +65,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns what a request does. Copilot gives an intention with every request, so that is no reason for asking.
+// effectOf returns the action of a request. Copilot adds its intention to every request, so the intention does not
+// count as a reason for asking.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -99,8 +100,8 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 // inWords returns a text with single spaces between its words.
 func inWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// subject returns the complete subject of a request, from fields that depend on its kind. The subject of an unknown
-// kind is a tool.
+// subject returns the complete subject of a request. The kind of the request determines which fields contain it. The
+// subject of a request of unknown kind is a tool.
 func subject(asked permissionAsked, read *cli.Reading) string {
 	type field struct{ name, value string }
 	about, known := map[string][]field{
@@ -142,7 +143,7 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// sayContents adds to said the contents of files whose change the diff shows, and the file that the change names.
+// sayContents adds to said the contents of files if the diff shows their change, and the file that the change names.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {

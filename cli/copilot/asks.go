@@ -23,16 +23,18 @@ const (
 		"Do what you can without it, and say what you could not do."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	// notAllowed is the reason if the user gave none: without a reason Copilot ends the whole turn
+	// notAllowed is used if the user gave no reason, because without a reason Copilot ends the whole turn.
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
 
 // forUser reports whether a request of the process is for the user.
 func forUser(method string) bool { return method == methodInput || method == methodPlan }
 
-// asks are the open requests of a turn's agent to the user. The turn's goroutine calls everything except decide and
-// Waiting. During a replay a request may have been answered already. So asks answers nothing on its own before the end
-// of the replay.
+// asks are the open requests to the user in a turn. Only the turn's goroutine calls the methods, except decide and
+// Waiting.
+//
+// In a replay, a request may already have been answered. So asks sends no answers of its own before the end of the
+// replay.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
@@ -88,7 +90,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records the tool of a question, and the id with which its end will be reported. The request itself follows.
+// announce records the tool of a question, and the id with which its end will be reported. The question itself follows
+// as a separate request.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -134,7 +137,7 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add asks the user about o, or answers it.
+// add asks the user about o, or answers o without the user.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {
@@ -182,8 +185,8 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 	return denial(a.session, o.request, d.Reason)
 }
 
-// answer sends an answer. Copilot acknowledges an answer to a permission request; answer waits for that if a user
-// decided.
+// answer sends an answer. Copilot acknowledges an answer to a permission request. If a user decided, answer waits for
+// the acknowledgement.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	switch {
 	case o.method != "":

@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth checks for the owner's own provider, then for a token. Finally it asks Copilot itself, which knows its stored
-// log-in.
+// Auth checks for the owner's own model provider, then for a token. Finally it asks Copilot itself, which knows its
+// stored log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -39,7 +39,7 @@ func (p *Provider) configured(env []string) bool {
 	return err == nil && strings.Contains(string(b), "lastLoggedInUser")
 }
 
-// configDir returns the directory of Copilot's data, for a user whose home is owner.
+// configDir returns the directory of Copilot's data for a user with the home directory owner.
 func configDir(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "COPILOT_HOME"), filepath.Join(owner, ".copilot"))
 }

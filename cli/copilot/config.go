@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// settingOf returns a digest of the values that a session cannot change: a request with others needs another session.
-// Model, effort and permission mode are not among them, because they can change during the session.
+// settingOf returns a digest of the values that a session cannot change. A request with a different digest needs
+// another session. Model, effort and permission mode are not included, because they can change during the session.
 func (p *Provider) settingOf(req cli.Request) string {
 	process, _ := p.serverFor(req)
 	return cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),

@@ -16,7 +16,7 @@ import (
 // EnvKeys returns the variables that only Copilot gets.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
-// ownEnv returns the variables that ductor sets besides the settings.
+// ownEnv returns the variables that ductor sets in addition to the settings.
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
 		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot may break it
@@ -32,8 +32,8 @@ func (p *Provider) environment(req cli.Request) []string {
 }
 
 // ownProvider returns a provider of models other than GitHub's, from the COPILOT_PROVIDER_* variables. The server
-// ignores these variables, so each session gets the provider as a parameter. Its type is ProviderConfig of the api
-// schema.
+// ignores these variables, so ductor passes the provider to each session as a parameter. Its type is ProviderConfig of
+// the api schema.
 func ownProvider(env []string) map[string]any {
 	url := cli.Variable(env, "COPILOT_PROVIDER_BASE_URL")
 	if url == "" {
@@ -85,7 +85,8 @@ func homeVars() []string {
 
 const packageVar = "COPILOT_PKG_CACHE_HOME"
 
-// packages returns the place where Copilot unpacks itself, 235 MB, shared by all homes.
+// packages returns the variable with the place where Copilot unpacks itself. All homes share it, because it takes 235
+// MB.
 func (p *Provider) packages() map[string]string {
 	env := p.opts.Env()
 	if p.opts.OwnerHome == "" || cli.Variable(env, packageVar) != "" {
@@ -95,16 +96,17 @@ func (p *Provider) packages() map[string]string {
 	return map[string]string{packageVar: filepath.Join(cache, "copilot")}
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in. owner is the owner's home; env, the owner's
-// environment, may contain another place of Copilot's data.
+// HomeSeeds returns the files for a session's own home: the owner's log-in. owner is the owner's home. env is the
+// owner's environment, which may set another place for Copilot's data.
 //
-// Copilot 1.0 renames a new config.json over the old one at every start, so a link would not last. The token in it is
-// not renewed, so a copy is as good. A log-in in the keyring of the desktop is found from every home.
+// The log-in is copied. A link would not last, because Copilot 1.0 renames a new config.json over the old one at every
+// start. A copy is good enough, because the token in it is not renewed. Copilot finds a log-in in the keyring of the
+// desktop from every home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	return []cli.HomeSeed{{From: filepath.Join(configDir(env, owner), "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
 }
 
-// ownConfig reduces a configuration to the log-in: no plugins, no trust in directories.
+// ownConfig reduces a configuration to the log-in. It removes plugins and the trust in directories.
 func ownConfig(owner []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	own := map[string]json.RawMessage{"banner": json.RawMessage(`"never"`)}

@@ -6,13 +6,14 @@ import (
 	"ductor/cli"
 )
 
-// errorFailure returns the failure for a session.error: by its type, then by the status of the model's API, then by its
-// text. These are of version 1.0.102.
+// errorFailure returns the failure for a session.error. It checks the error's type first, then the status of the
+// model's API, then the text. They are from version 1.0.102.
 func errorFailure(f fields) *cli.Failure {
 	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
 }
 
-// stopped returns the failure for the reason that Copilot gives if the model did not end its answer itself, or nil.
+// stopped returns the failure if the model did not end its answer itself, or nil. reason is the reason that Copilot
+// gives.
 func stopped(reason string) *cli.Failure {
 	switch reason {
 	case "length":
@@ -31,7 +32,7 @@ func errorKind(f fields) cli.FailureKind {
 	return kind
 }
 
-// textKind classifies a text without type or status.
+// textKind classifies a text that has neither type nor status.
 func textKind(text string) cli.FailureKind {
 	kind := cli.KindOfWords(text, []cli.Words{
 		{Kind: cli.NotLoggedIn, Any: []string{"requires a local model provider"}},

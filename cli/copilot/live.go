@@ -41,7 +41,7 @@ type session struct {
 	applied applied
 }
 
-// applied has the session's settings that the process received last.
+// applied has the settings of the session that the process received last.
 type applied struct {
 	model      cli.ModelID
 	effort     cli.Effort
@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and the rules of a session to the process. A resumed session remembers earlier ones,
-// so everything is sent.
+// allow sends the permission mode and the rules of a session to the process. It sends everything, because a resumed
+// session remembers earlier settings.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
@@ -164,7 +164,7 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 }
 
 // SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Whether a turn accepts
-// the judgement of Copilot is fixed at its start, so a change to a mode that does is rejected.
+// the judgement of Copilot is fixed when the turn starts. So SetPermission rejects a change to a mode that accepts it.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -183,7 +183,8 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// Fits reports whether the session can be adjusted to req. A chosen model cannot be unset.
+// Fits reports whether the session can be adjusted to req. If a model was chosen, the session cannot return to
+// Copilot's own choice.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,7 @@ func (s *session) Fits(req cli.Request) bool {
 		(s.applied.model == "" || modelOf(req, s.provider().environment(req)) != "")
 }
 
-// Goodbye asks the process to close an idle session, only for politeness.
+// Goodbye asks the process to close an idle session. This is only polite, and nothing depends on it.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.server.Remove(s.id, s.live)
 	if s.server.PID() != 0 && (was == shared.PhaseNew || was == shared.PhaseIdle) {
@@ -202,7 +203,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 	return shared.Closed, nil
 }
 
-// callFailure returns the failure for an error that the process answered with.
+// callFailure returns the failure for an error answer of the process.
 func callFailure(err error) error {
 	var refused *rpc.Error
 	if !errors.As(err, &refused) {

@@ -10,12 +10,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// once returns how to run a turn with a process of its own. Its Setting is the id of its session.
+// once describes how to run a turn with a process of its own. Its Setting is the id of its session.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput returns the prompt. There is no flag for system prompts, so they precede it.
+// onceInput returns the input of a process. The system prompts precede the prompt, because Copilot has no flag for
+// them.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task != cli.TaskPrompt {
 		return nil, cli.CannotCompact(Agent)
@@ -26,7 +27,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read returns how to read the lines of a turn.
+// read describes how to read the lines of a turn.
 func read(t turn.Once) turn.Reading {
 	p, named := newParser(t.Out, t.Req), false
 	p.phase, p.session.AgentSessionID = begun, cli.AgentSessionID(t.Setting)

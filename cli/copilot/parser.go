@@ -19,7 +19,7 @@ const (
 	ended       phase = "ended" // a message that arrives too late for the turn starts it again
 )
 
-// parser converts the events of one turn to ductor's, in both modes. One goroutine at a time.
+// parser converts the events of one turn to ductor's events, in both modes. Only one goroutine at a time may use it.
 type parser struct {
 	out  *turn.Emitter
 	dir  string
@@ -47,7 +47,7 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// name emits the session, as far as known.
+// name emits the id and the model of the session, if they are known.
 func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Model) }
 
 // eventType describes how to handle an event.
@@ -57,7 +57,8 @@ type eventType struct {
 	nested bool // even from a sub-agent: its tools are shown below its parent tool
 }
 
-// eventTypes has the handled types. Copilot has 130, with more to come; the others are not decoded.
+// eventTypes lists the event types that the parser handles. Copilot has 130 types and adds more; the others are not
+// decoded.
 var eventTypes = map[string]eventType{
 	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
@@ -130,7 +131,7 @@ func (p *parser) begin(f fields) {
 	p.seen[f.MessageID] = true
 }
 
-// idle ends the turn. It ignores a late event of an earlier turn.
+// idle ends the turn. It ignores a late event that belongs to an earlier turn.
 func (p *parser) idle(fields) {
 	if p.phase != awaited || p.known.Err != nil {
 		p.end()
@@ -149,7 +150,7 @@ func (p *parser) retry(f fields) {
 	p.retrying(f.Reason)
 }
 
-// broke handles a failed request to the model. If a retry may help, Copilot retries after a pause, which it reports
+// broke handles a failed request to the model. If a retry may help, Copilot retries after a pause. It reports the pause
 // only afterwards.
 func (p *parser) broke(f fields) {
 	reason := ""
@@ -196,7 +197,7 @@ func (p *parser) measure(f fields) {
 	}}
 }
 
-// whole handles a complete message. It replaces the streamed text.
+// whole handles a complete message, which replaces the streamed text.
 func (p *parser) whole(f fields) {
 	p.waiting.end()
 	p.answeredBy(f.Model)
@@ -287,8 +288,8 @@ func (p *parser) toolEnd(f fields) {
 	p.out.ToolEnd(e)
 }
 
-// denialReason returns why a tool was not allowed: the user's words, or Copilot's rules. ductor's text for the model is
-// not a reason.
+// denialReason returns the reason why a tool was not allowed: the user's words, or Copilot's rules. It ignores ductor's
+// text for the model.
 func denialReason(message string) string {
 	if _, said, ok := strings.Cut(message, "User feedback: "); ok {
 		message = said
@@ -331,8 +332,9 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome returns how a turn ended, with everything else that is known. A turn that Copilot completed succeeded,
-// however it was stopped afterwards. For a turn whose end Copilot did not report, otherwise returns the Result.
+// outcome returns how a turn ended, and fills in everything else that is known. If Copilot completed the turn, the turn
+// succeeded, even if its process was stopped afterwards. If Copilot did not report the end, the function otherwise
+// returns the Result.
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached

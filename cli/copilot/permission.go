@@ -8,7 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// permission is a permission mode in Copilot's terms, for both of its modes. It is the only such mapping.
+// permission translates one of ductor's permission modes into Copilot's settings, for one-shot and for live turns. No
+// other place translates them.
 type permission struct {
 	flags    []string // one-shot: arguments
 	mode     string   // live: session.mode.set
@@ -17,7 +18,7 @@ type permission struct {
 	cannot   string   // one-shot: the part of the mode that Copilot does not support; empty if none
 }
 
-// permissionOf maps a mode. The flags are from version 1.0.102.
+// permissionOf returns Copilot's settings for a permission mode. The flags are from version 1.0.102.
 func permissionOf(mode cli.PermissionMode) (permission, error) {
 	const manual, interactive = "manual", "interactive"
 	switch mode {
@@ -51,8 +52,8 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	return ""
 }
 
-// CannotHold implements cli.ToolHolder. Copilot accepts a list of its own tools that exist, but for MCP servers only a
-// list of tools that do not.
+// CannotHold implements cli.ToolHolder. For its own tools, Copilot accepts a list of the tools that exist. For MCP
+// servers it accepts only a list of tools that must not be used.
 func (*Provider) CannotHold(req cli.Request) string {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
 		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
@@ -60,8 +61,8 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded returns the tools that are not offered to the model. Every denied tool is also a rule, which applies to
-// sub-agents too. An entry about a kind of tool, about a server, or with an argument is only a rule.
+// excluded returns the tools that Copilot does not offer to the model. Every denied tool also becomes a rule, which
+// applies to sub-agents too. An entry for a kind of tool, for a server or with an argument becomes only a rule.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })

@@ -35,7 +35,7 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Codec: rpc.JSON{Version: "2.0"},
 	}, p.newServer)
-	// An abort may take until the end of the turn.
+	// An abort may take effect only at the end of the turn.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }

@@ -26,8 +26,8 @@ type server struct {
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. It is empty if a turn should check whether it is over.
-// Complete messages follow their deltas, so a turn that lost some deltas ends with the right text.
+// news is an event of a session, or a request of the process. If it is empty, the turn should check whether it is over.
+// A turn may lose deltas without harm, because complete messages follow them.
 type news struct {
 	event   event
 	request *rpc.Message
@@ -37,7 +37,8 @@ func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{Process: process, provider: p}
 }
 
-// Greet implements shared.Server. It performs the handshake. A program without the protocol is an error.
+// Greet implements shared.Server. It performs the handshake. It returns an error if the program does not speak the
+// protocol.
 func (h *server) Greet(ctx context.Context) error {
 	var hello struct {
 		Protocol int    `json:"protocolVersion"`
@@ -52,7 +53,8 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns why the handshake failed. It distinguishes a program without the server from a failed one.
+// refusal returns the reason why the handshake failed. It distinguishes a program without the server from a server that
+// failed.
 func refusal(err error) error {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -67,7 +69,7 @@ func noServer(why string) *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
 
-// Requested implements rpc.Handler. It delivers a request to its session, if that has a turn.
+// Requested implements rpc.Handler. It delivers a request to its session, if a turn is running there.
 func (h *server) Requested(m rpc.Message) bool {
 	var params struct {
 		SessionID cli.AgentSessionID `json:"sessionId"`
@@ -96,7 +98,8 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns rejects requests of a session without a running turn, such as a session that works in the background.
+// betweenTurns rejects requests of a session in which no turn is running, for example of a session that works in the
+// background.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
@@ -117,8 +120,8 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
-// serverFor returns the command that starts a process for req, and its key: sessions with the same command line and
-// environment share a process.
+// serverFor returns the command that starts a process for req, and the key of the process. Sessions with the same
+// command line and environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
 	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
 	args, env := serverArgs(req), p.environment(req)
@@ -126,7 +129,7 @@ func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) 
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}
 }
 
-// inquire sends one request to a process of its own, and ends the process.
+// inquire sends one request to a separate process, and then ends the process.
 func (p *Provider) inquire(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Steer adds a message to the running turn. Copilot passes it to its model after the running tools or, if none runs,
-// after the current answer. The turn continues until that is done.
+// Steer adds a message to the running turn. Copilot passes it to its model after the running tools. If no tool runs, it
+// does so after the current answer. The turn continues until the model has handled the message.
 func (s live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
@@ -34,7 +34,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// heard reports whether the model got every message sent into the turn. Then the turn accepts no more.
+// heard reports whether the model got every message that was sent into the turn. If it did, the turn accepts no more
+// messages.
 func (t *liveTurn) heard() bool {
 	for _, id := range t.added.Waiting() {
 		if t.p.seen[id] {

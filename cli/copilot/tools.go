@@ -21,7 +21,7 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 	}
 }
 
-// toolTodo manages the plan, as a Markdown list of tasks. The plan is shown instead of the tool.
+// toolTodo manages the plan, a Markdown list of tasks. ductor shows the plan instead of the tool.
 const toolTodo = "update_todo"
 
 var todoLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`) })
@@ -79,7 +79,8 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 // isShell reports whether a tool runs commands.
 func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
 
-// goesOn matches Copilot's text about a command that has not ended: it exceeded its time, or runs in the background.
+// goesOn matches Copilot's text about a command that has not ended, because it exceeded its time or runs in the
+// background.
 var goesOn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<command [^<>]*(?: is still running|started in [^<>]*background)[^<>]*>\s*$`)
 })
@@ -89,7 +90,8 @@ var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
 })
 
-// changes returns the changes of a file tool. The diff is of the whole call, so it is shown only if there is one file.
+// changes returns the changes of a file tool. The diff covers the whole call, so it is shown only if the call changed
+// one file.
 func changes(f fields, dir string) []cli.FileChanged {
 	var result toolResult
 	_ = json.Unmarshal(f.Result, &result)

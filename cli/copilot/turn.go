@@ -12,8 +12,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a live session. The goroutine of Turn owns everything but the steering. It implements
-// shared.AgentTurn.
+// liveTurn is one turn of a live session. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except
+// for the steering.
 type liveTurn struct {
 	*shared.Turn[news]
 	s     *session
@@ -66,7 +66,8 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	return p, nil
 }
 
-// Replied handles the answer to the prompt: a rejection, or the end of a turn that only shortens the context.
+// Replied handles the answer to the prompt. The answer is a rejection, or the end of a turn that only shortens the
+// context.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var done struct {
 		Success *bool           `json:"success"`
@@ -127,8 +128,8 @@ func (t *liveTurn) event(e event) {
 	}
 }
 
-// Over implements shared.AgentTurn. A replay is read to its end, because an added message may have started the turn
-// again.
+// Over implements shared.AgentTurn. It returns false before the end of a replay, because an added message may have
+// started the turn again.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
@@ -144,8 +145,9 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// End implements shared.AgentTurn. The protocol has no environment per session that would distinguish the processes of
-// its tools from those of other sessions. So the process does not outlive an aborted turn that ran tools.
+// End implements shared.AgentTurn. ductor cannot distinguish the processes that the tools of a session started from
+// those of other sessions: the protocol has no environment per session. So the process ends after an aborted turn that
+// ran tools.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	t.added.Close()
 	t.s.mu.Lock()

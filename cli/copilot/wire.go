@@ -15,7 +15,7 @@ type event struct {
 	ExitCode  *int   `json:"exitCode"`  // result
 }
 
-// fields has the fields of all events above. The used ones depend on the type.
+// fields has the fields of all the events above. The type determines which fields are used.
 type fields struct {
 	MessageID     string `json:"messageId"`
 	Delta         string `json:"deltaContent"`
@@ -151,7 +151,7 @@ type fileState struct {
 	Content string `json:"content"`
 }
 
-// readPermission decodes a permission request. For an unknown kind the user is asked by its name.
+// readPermission decodes a permission request. For an unknown kind, the user sees the name of the kind.
 func readPermission(f fields) permissionAsked {
 	var asked, prompt permissionAsked
 	_ = json.Unmarshal(f.Permission, &asked)

@@ -1,6 +1,6 @@
 // Package frames splits the output of a program into messages: lines, or bodies with a header that contains their
-// length. It limits the memory for a message of any length. If a part of the output is lost, it discards the damaged
-// messages and continues with the next one.
+// length. It limits the memory for a message, however long the message is. If a part of the output is lost, it discards
+// the damaged messages and continues with the next complete one.
 package frames
 
 import (
@@ -20,8 +20,8 @@ import (
 // Framing is the way in which messages are separated.
 type Framing int
 
-// The framings. Lines ends each message with a newline. ContentLength puts a header with the length in bytes before
-// each message, like the language server protocol.
+// Framing values. Lines ends each message with a newline. ContentLength puts a header before each message, with the
+// message's length in bytes, like the language server protocol.
 const (
 	Lines Framing = iota
 	ContentLength
@@ -49,8 +49,8 @@ type Options struct {
 	Framing Framing
 	Limit   int   // of a message in bytes; 0 means MaxMessage
 	From    int64 // offset at which the output begins
-	// Reader calls CaughtUp once, after all output before the offset Until was handled and before the next read. It may
-	// be nil.
+	// CaughtUp may be nil. Reader calls it once: after all output before the offset Until was handled, and before the
+	// next read.
 	CaughtUp func()
 	Until    int64
 	Garbage  func([]byte)          // receives (the beginning of) output that is no message; valid during the call
@@ -76,8 +76,8 @@ func NewReader(out io.Reader, o Options) *Reader {
 // At returns the offset after the last message read.
 func (r *Reader) At() int64 { return r.at }
 
-// Next returns the next message, which is valid until the next call. The last line needs no newline. Empty lines are
-// skipped.
+// Next returns the next message, which is valid until the next call. The last line needs no newline. Next skips empty
+// lines.
 func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
 		r.body = nil
@@ -139,8 +139,8 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 // lengthHeader matches the header with a message's length at the end of a line.
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
-// readHeaded reads a header and its message. It returns nil if the message is too long. Text before the header, even on
-// the same line, is passed to Garbage, unless it is the rest of a damaged message.
+// readHeaded reads a header and its message. It returns nil if the message is too long. It passes text before the
+// header, even on the same line, to Garbage, unless that text belongs to a damaged message.
 func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {
@@ -184,7 +184,7 @@ func (r *Reader) readContent(length int) ([]byte, error) {
 	return r.body, nil
 }
 
-// skip discards a message while reading it.
+// skip reads a message and discards it.
 func (r *Reader) skip(length int) error {
 	head, _ := r.in.Peek(garbageHead) // CopyN returns the error again
 	r.opts.Garbage(head)

@@ -23,15 +23,15 @@ func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	// a tool was waiting when its process ended
+	// A tool was waiting when its process ended.
 	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
 	return acp.KindOf(code, text)
 }
 
-// exitKind returns the failure kind for an exit code of a run without a result. resumed reports that the run resumed a
-// session.
+// exitKind returns the failure kind for the exit code of a run that printed no result. resumed is set if the run
+// resumed a session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:

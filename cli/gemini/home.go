@@ -16,10 +16,10 @@ import (
 // homeVars returns the variables with the place of Gemini's data.
 func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in and its method. owner is the owner's home;
-// env, the owner's environment, may contain another place of Gemini's data.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and the method of that log-in. owner is the
+// owner's home. env is the owner's environment, which may set another place for Gemini's data.
 //
-// Gemini 0.61 overwrites its log-in in place, so links stay links.
+// Gemini 0.61 overwrites its log-in in place, so links to it stay valid.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -33,7 +33,8 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownSettings reduces the owner's settings to the log-in: no MCP servers, hooks, extensions or names of memory files.
+// ownSettings reduces the owner's settings to the log-in. It removes MCP servers, hooks, extensions and names of memory
+// files.
 func ownSettings(owner []byte) ([]byte, error) {
 	var theirs struct {
 		Security struct {
@@ -73,7 +74,7 @@ func (p *Provider) userAuth(env []string) string {
 	return settings.Security.Auth.Selected
 }
 
-// home returns the directory of Gemini's data, for a user whose home is owner.
+// home returns the directory of Gemini's data for a user with the home directory owner.
 func home(env []string, owner string) string {
 	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
 }
@@ -91,7 +92,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// method returns how Gemini is logged in without a key, or "" if it is not.
+// method returns how Gemini is logged in without a key. It returns "" if Gemini is not logged in.
 func (p *Provider) method(env []string) string {
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
 		if strings.EqualFold(cli.Variable(env, key), "true") {

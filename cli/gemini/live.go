@@ -11,7 +11,7 @@ import (
 	"ductor/cli/acp"
 )
 
-// Programs returns the quirks of Gemini as an agent of the Agent Client Protocol, by its own name.
+// Programs returns the quirks of Gemini in the Agent Client Protocol, under the name that Gemini reports.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
@@ -25,15 +25,15 @@ func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
-		// Gemini has its own tools for files and commands, and they ask.
+		// Gemini has its own tools for files and commands. They ask for permission.
 		NoWorkspace: true,
 		Programs:    Programs(), Resuming: Guard(p.opts.Launcher),
 		Login: loginFix, Auth: p.Auth,
 	})
 }
 
-// authMethod returns the log-in method for live mode if none was chosen yet but there is a key. Gemini then writes the
-// choice into the user's settings.
+// authMethod returns the log-in method for live mode if the user has chosen none but a key exists. Gemini then writes
+// the choice into the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -41,7 +41,7 @@ func authMethod(env []string) string {
 	return ""
 }
 
-// liveArgs returns the arguments that distinguish a live process.
+// liveArgs returns the arguments in which live processes can differ.
 func (p *Provider) liveArgs(req cli.Request) []string {
 	args := p.policyFlags(req)
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
@@ -53,8 +53,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	return args
 }
 
-// included returns the further directories that are not empty. Gemini applies them to a whole process, so a
-// conversation with such a directory cannot share one; an empty directory is not worth that.
+// included returns the additional directories that are not empty. Gemini applies them to a whole process, so a
+// conversation with such a directory cannot share a process. An empty directory is not worth that.
 func included(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		entries, err := os.ReadDir(dir)
@@ -78,9 +78,9 @@ func toolName(id, _, _ string) string {
 }
 
 // inputOf derives the input of a requested tool from the text that Gemini shows, because Gemini sends no input. For a
-// command the text has the whole command, the directory in brackets, the model's words, and finally whether it
-// continues in the background. Without a directory the command runs in the session's. It returns nil for any other
-// tool.
+// command the text contains the whole command, the directory in brackets, the model's words, and finally whether the
+// command continues in the background. If the text has no directory, the command runs in the session's directory.
+// inputOf returns nil for other tools.
 func inputOf(w acp.Wish) json.RawMessage {
 	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil
@@ -104,8 +104,8 @@ var (
 	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
 )
 
-// shellFailure finds why a shell command failed: Gemini reports it as completed, with the reason in words. For a
-// command with an exit code and some output it reports nothing.
+// shellFailure finds the reason why a shell command failed. Gemini reports a failed command as completed, with the
+// reason in words. It reports no reason for a command that has an exit code and some output.
 func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
 }

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/tools"
 )
 
-// policyRule is a rule of Gemini's policy engine. Of the rules that match a call, the one with the highest priority
+// policyRule is a rule of Gemini's policy engine. If several rules match a call, the rule with the highest priority
 // decides.
 type policyRule struct {
 	tools    []string // empty: any
@@ -21,7 +21,7 @@ type policyRule struct {
 	priority int
 }
 
-// Priorities. The owner's rules can use up to 999, too.
+// Priorities. The owner's rules can use priorities up to 999, too.
 const (
 	priorityDenied = 999
 	priorityOnly   = 950
@@ -31,7 +31,7 @@ const (
 // policyFlag starts the argument with ductor's policy.
 const policyFlag = "--policy="
 
-// CannotHold implements cli.ToolHolder. It returns the names of a list that Gemini's policies cannot express.
+// CannotHold implements cli.ToolHolder. Its text names the entries of a list that Gemini's policies cannot express.
 func (p *Provider) CannotHold(req cli.Request) string {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
@@ -45,8 +45,8 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf returns the rules that enforce a list. If the list names the tools that exist, all others are denied, and
-// Gemini's own rules decide about each of them.
+// rulesOf returns the rules that enforce a list. If the list names the only permitted tools, rulesOf denies all other
+// tools. Gemini's own rules then decide about each permitted tool.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)

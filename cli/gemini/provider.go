@@ -19,8 +19,8 @@ func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 type Options struct {
 	cli.ProviderOptions
 	// StateDir is the directory for the policies with which Gemini is started. It must have the same path for ductor
-	// and for the agent. Empty means a folder of os.TempDir. All processes share its files, which are named by their
-	// content.
+	// and for the agent. If it is empty, the package uses a folder in os.TempDir. All processes share its files, which
+	// are named by their content.
 	StateDir string
 }
 
@@ -90,8 +90,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that protects a session from being destroyed when it is resumed, in the place where the
-// agents of l have their files. It does nothing for sessions of other agents.
+// Guard returns a function that protects a session, because Gemini may destroy it when it resumes it. The function
+// works in the environment of l, where the agents have their files. It does nothing for sessions of other agents.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {
@@ -114,9 +114,9 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// ownEnv returns the variables that ductor sets besides the settings: Gemini must stay the process that was started,
-// trust the project's settings or not, and run commands without a terminal, because its live protocol does not report
-// the output of a command in a terminal.
+// ownEnv returns the variables that ductor sets in addition to the settings. They have three purposes: Gemini must
+// remain the process that was started; it must trust the project's settings or not; and it must run commands without a
+// terminal, because its live protocol does not report the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",
@@ -133,9 +133,9 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini should trust the directory of a request. Without trust it uses no settings of the
-// project, no MCP server at all, and no mode beyond plan. So it trusts a directory without settings, and ductor's own
-// questions, which have no directory.
+// trusted reports whether Gemini should trust the directory of a request. Without trust, Gemini uses no settings of the
+// project, no MCP servers at all, and no mode beyond plan. So trusted also returns true for a directory without
+// settings, and for ductor's own questions, which have no directory.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
 // envOfProjects returns the variables that Gemini reads from a .env file of an untrusted directory, or from one above

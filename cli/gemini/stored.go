@@ -14,8 +14,8 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. It lists Gemini's sessions for a directory, which Gemini identifies by a
-// digest.
+// StoredSessions implements cli.SessionKeeper. It lists Gemini's sessions of a directory. Gemini identifies the
+// directory by a digest.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	sum := sha256.Sum256([]byte(dir))
 	digest := hex.EncodeToString(sum[:])
@@ -40,8 +40,8 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }
 
-// storedLine parses a line of a session's file, and the digest of the project's directory if the line has it. Text that
-// Gemini itself adds in the user's name is in tags.
+// storedLine parses a line of a session's file. It also returns the digest of the project's directory, if the line
+// contains it. Text that Gemini itself adds in the user's name is in tags.
 func storedLine(line []byte) (_ stored.Line, project string) {
 	var l struct {
 		ID      string `json:"sessionId"`

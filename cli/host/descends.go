@@ -18,11 +18,13 @@ const (
 	lineagePause = 10 * time.Millisecond
 )
 
-// Descends reports whether a process belongs to a run on this machine: by the entry in its environment, by its control
-// group, or because an ancestor belongs to a run or is a runner, which adopts the processes that agents leave. Ancestors
-// of this process do not count: an agent may have started ductor itself, as in a test.
+// Descends reports whether a process belongs to a run on this machine. It does in these cases:
+//   - the process has the entry of a run in its environment
+//   - it is in the control group of a run
+//   - one of its ancestors belongs to a run, or is a runner, which adopts the processes that agents leave
 //
-// A process that another service of the machine starts for an agent, such as cron or systemd, does not descend from it.
+// Ancestors of this process do not count, because an agent may have started ductor itself, as in a test. A process that
+// another service of the machine starts for an agent, such as cron or systemd, does not descend from it.
 func Descends(pid int) (bool, error) {
 	line, err := lineage(pid)
 	if err != nil {
@@ -58,7 +60,7 @@ func isRunner(pid int) bool {
 		slices.ContainsFunc(args[2:], func(arg string) bool { return strings.HasPrefix(arg, "root=/") })
 }
 
-// lineage returns a process and its ancestors. It tries again if any ends meanwhile.
+// lineage returns a process and its ancestors. If one of them ends in the meantime, lineage tries again.
 func lineage(pid int) (line []proctree.ID, err error) {
 	for range lineageTries {
 		if line, err = proctree.Lineage(pid); err == nil {
@@ -71,7 +73,7 @@ func lineage(pid int) (line []proctree.ID, err error) {
 
 var groupOfRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/ductor-[0-9a-f]+-[0-9a-f]+-`) })
 
-// runGroups returns the number of runs in whose control groups a process is.
+// runGroups returns in how many control groups of runs a process is.
 func runGroups(pid int) int {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package host starts agents on this host. It contains a cli.Launcher over a runner that survives ductor, home
+// Package host starts agents on this host. It contains a cli.Launcher that uses a runner which survives ductor, home
 // directories for sessions, and the memory limit for agents.
 //
-// The runner itself is a separate process (internal/runner). The package knows no dialect and no turn. Package docker
-// builds its launcher on this one, with runs in containers.
+// The runner itself is a separate process (internal/runner). The package knows no dialects and no turns. Package docker
+// extends its launcher with runs in containers.
 package host

@@ -19,22 +19,22 @@ import (
 	"ductor/cli"
 )
 
-// notesDir holds the digests of the seeds in each home. No home has this name.
+// notesDir contains the digests of the seeds in each home. No home can have this name.
 const notesDir = ".notes"
 
 // HomesOptions configure Homes. Dir is required.
 type HomesOptions struct {
-	// Dir is the absolute directory of the homes. It is created if missing, and closed to other users.
+	// Dir is the absolute directory of the homes. OpenHomes creates it if it is missing, and closes it to other users.
 	Dir string
 	// Seeds are copied or linked into each new home, and updated before each turn.
 	Seeds []cli.HomeSeed
 	Now   func() time.Time // nil means time.Now
 }
 
-// Homes gives each session a separate home directory on this machine, which contains the Seeds and the files of the
-// session's agents. Processes in it do not see the owner's settings, MCP servers, hooks, skills and memory files. It is
-// no security boundary: a program of the same user can still read the owner's home by its path. Safe for concurrent
-// use.
+// Homes gives each session a separate home directory on this machine. A home contains the Seeds and the files of the
+// session's agents. Processes in it do not see the owner's settings, MCP servers, hooks, skills and memory files. A
+// home is no security boundary: a program of the same user can still read the owner's home by its path. Safe for
+// concurrent use.
 type Homes struct {
 	opts HomesOptions
 
@@ -68,7 +68,7 @@ func OpenHomes(o HomesOptions) (*Homes, error) {
 	return &Homes{opts: o, root: root}, nil
 }
 
-// Close closes the directory. The caller must not call other methods afterwards.
+// Close closes the directory. The caller must not call other methods after Close.
 func (h *Homes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
@@ -76,8 +76,8 @@ func (h *Homes) Close() error {
 	return nil
 }
 
-// Home implements service.Homes. The first call for a session also copies the seeds. Later calls copy only seeds that the
-// owner has changed since, and restore missing links.
+// Home implements service.Homes. The first call for a session copies all seeds. Later calls copy only seeds that the
+// owner has changed, and restore missing links.
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
@@ -129,7 +129,8 @@ type HomeInfo struct {
 	Bytes int64     // size of its files, without links
 }
 
-// List lists all homes, the longest unused first. It reads every directory in them.
+// List lists all homes. The homes that were unused for the longest time come first. List reads every directory in the
+// homes.
 func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 	entries, err := fs.ReadDir(h.root.FS(), ".")
 	if err != nil {
@@ -175,8 +176,9 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	return found, err
 }
 
-// Forget removes a session's home with everything in it, including the agents' sessions; targets of links stay. session
-// is a name for Home or from List. A missing home is no error. No process may run in it.
+// Forget removes a session's home with everything in it, including the agents' sessions. It does not remove the targets
+// of links. session is a name for Home or a name from List. If the home does not exist, Forget returns nil. No process
+// may run in the home.
 func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
@@ -220,8 +222,8 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory, in every environment: the session's name if that is a valid
-// directory name, otherwise a digest of it. A home's own name maps to itself.
+// HomeName returns the name of a session's home directory, which is the same in every environment. It is the session's
+// name if that is a valid directory name, and otherwise a digest. The name of a home maps to itself.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

@@ -27,12 +27,12 @@ const (
 	lookWait    = time.Minute // the environment may have to be created first
 )
 
-// Options configure a Launcher. Dir is required without Remote; zero values mean the defaults.
+// Options configure a Launcher. Dir is required if Remote is nil. Zero values mean the defaults.
 type Options struct {
 	Dir string // directory of the runs; created if missing, and closed to other users
 	// Runner configures the start of this machine's runner.
 	Runner runner.Options
-	// Remote accesses the runs of another environment. Closing the Launcher closes it too.
+	// Remote accesses the runs of another environment. The Launcher closes it.
 	Remote     *runner.Client
 	cli.Timing       // without its stalls
 	MaxJournal int64 // bytes of output stored for a run; 0 is the runner's default
@@ -101,7 +101,7 @@ func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	return nil
 }
 
-// LookPath implements cli.Launcher. It checks a name with a slash as it is.
+// LookPath implements cli.Launcher. It does not search for a name with a slash, but checks it as a path.
 func (h *Launcher) LookPath(name string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
@@ -138,8 +138,8 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers a run with this Launcher before the run exists. The caller calls held when the run is held or has
-// failed.
+// announce registers a run with this Launcher before the run exists. The caller must call held when it holds the run or
+// has failed.
 func (h *Launcher) announce(id cli.RunID) (held func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,7 +197,7 @@ func (h *Launcher) Settled(turn cli.TurnID) {
 }
 
 // Rests reports whether a run of this Launcher waits for its next turn. ductor may end such a run, because another run
-// can resume its session.
+// can resume the session.
 func (h *Launcher) Rests(run cli.RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -222,8 +222,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired is called after a run was stopped and released, by work that Close waits for. So it deletes the run even
-// while the Launcher closes.
+// retired is called after a run was stopped and released. Close waits for the work that calls it, so retired deletes
+// the run even while the Launcher closes.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)
@@ -237,7 +237,7 @@ func (h *Launcher) retired(r *process) {
 	}
 }
 
-// background runs f on a goroutine that Close waits for. After Close it runs f synchronously.
+// background runs f on a goroutine that Close waits for. After Close it runs f on the caller's goroutine.
 func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
@@ -249,7 +249,7 @@ func (h *Launcher) background(f func()) {
 	h.mu.Unlock()
 }
 
-// Close detaches from the runs that were not stopped, which continue. Idempotent.
+// Close detaches from all runs that were not stopped. These runs continue. Idempotent.
 func (h *Launcher) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -264,7 +264,8 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// begun notifies the runner of a turn in the background, so that no prompt waits for it. It is called without a lock.
+// begun notifies the runner of a new turn in the background, so that no prompt waits for that. The caller must hold no
+// lock.
 func (h *Launcher) begun(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

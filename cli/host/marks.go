@@ -17,7 +17,7 @@ type runMarks struct {
 	forgotten int64        // output before this was deleted
 }
 
-// add adds a mark, and removes the marks that it makes void.
+// add adds a mark, and removes the marks that are no longer valid because of it.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,14 +38,14 @@ func (k *runMarks) settle(turn cli.TurnID) bool {
 	return marked
 }
 
-// open reports whether there is a turn that is not settled.
+// open reports whether a turn is not settled.
 func (k *runMarks) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
-// rests reports whether turns ran, all of them are settled, and none left work in the background.
+// rests reports whether at least one turn ran, all turns are settled, and no background work is open.
 func (k *runMarks) rests() bool {
 	open := k.open()
 	k.mu.Lock()
@@ -53,15 +53,16 @@ func (k *runMarks) rests() bool {
 	return !open && len(k.all) > 0 && k.all[len(k.all)-1].OfTurn()
 }
 
-// ended records the end of an ended turn's output.
+// ended records at which offset the output of an ended turn ends.
 func (k *runMarks) ended(output int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset before which no output is needed. After a restart ductor reads from the mark of a turn
-// that is not settled or, if there is none, from the end of the last turn. Later marks are not before that offset.
+// neededFrom returns the offset before which no output is needed. After a restart, ductor reads from the mark of a turn
+// that is not settled. If all turns are settled, it reads from the end of the last turn. Later marks are not before
+// that offset.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // marks that are still being stored do not count
 	defer k.recording.Unlock()
@@ -79,7 +80,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets records that the output before an offset is deleted, and reports whether that is more than before.
+// forgets records that the output before an offset is deleted. It reports whether this deletes more output than before.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 // keptFree is the part of the memory that agents leave to everything else.
 const keptFree = 0.2
 
-// Memory reads how much memory agents may use from the file system at root, normally "/". That is the kernel's
-// available memory (proc(5), MemAvailable) or the rest of this process's control groups, whichever is less, minus a
-// fifth of the total.
+// Memory computes how much memory agents may use. It reads the file system at root, normally "/". The result is the
+// kernel's available memory (proc(5), MemAvailable) or the free memory of this process's control groups, whichever is
+// less, minus a fifth of the total.
 type Memory struct{ root fs.FS }
 
 // NewMemory returns a Memory that reads from root.
 func NewMemory(root fs.FS) Memory { return Memory{root} }
 
-// Available returns how many bytes agents may still use. It is negative if less than a fifth is free. If nothing can be
-// read, there is no limit.
+// Available returns how many bytes agents may still use. It is negative if less than a fifth of the total is free. If
+// Available can read nothing, it returns no limit.
 func (m Memory) Available() int64 {
 	all, err := m.numbers("proc/meminfo")
 	if err != nil || all["MemTotal"] == 0 {

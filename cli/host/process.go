@@ -13,10 +13,10 @@ import (
 	"ductor/internal/runner"
 )
 
-// drainPatience is how long the output of a stopped run may still be read before ductor releases it.
+// drainPatience is how long ductor still reads the output of a stopped run before it releases the run.
 const drainPatience = 5 * time.Second
 
-// Pauses between two tries to stop an unreachable run.
+// Pauses between attempts to stop an unreachable run.
 const (
 	stopPause     = time.Second
 	stopPauseMost = 30 * time.Second
@@ -113,10 +113,10 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 
 func (r *process) Ended(output int64) { r.marks.ended(output) }
 
-// done reports whether nothing needs the run any more.
+// done reports whether the run is no longer needed.
 func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
 
-// reached reports whether the run is in phase p or past it.
+// reached reports whether the run is in phase p or a later one.
 func (r *process) reached(p phase) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries to stop a run in an unreachable environment until that succeeds or this Launcher is closed. After the
-// next start ductor finds the run, or its runner ends it as an orphan.
+// stopLater tries to stop a run in an unreachable environment, until that succeeds or this Launcher is closed. If it
+// does not succeed, the next process of ductor finds the run, or the run's runner ends it as an orphan.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return
@@ -182,7 +182,7 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 }
 
 // endLate stops runs that could not be reached when they should have been stopped. A session must not be resumed while
-// a forgotten agent works in it, so endLate returns an error if a run is still unreachable.
+// such an agent still works in it. So endLate returns an error if a run is still unreachable.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
@@ -209,8 +209,8 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	return late
 }
 
-// release detaches from a stopped run after its remaining output was read. The output stays on disk until its turns are
-// settled.
+// release detaches from a stopped run after it has read the remaining output. The output stays on disk until its turns
+// are settled.
 func (r *process) release() {
 	wait := time.NewTimer(drainPatience)
 	defer wait.Stop()
@@ -284,7 +284,7 @@ func (o *output) Read(p []byte) (int, error) {
 // forgetWait limits the time of a runner for deleting output or renewing limits.
 const forgetWait = 5 * time.Second
 
-// renewPause delays the notice of a new turn to the runner, because the runner first has to pass on the prompt.
+// renewPause delays the notice of a new turn to the runner, because the runner should pass on the prompt first.
 const renewPause = 200 * time.Millisecond
 
 // renew restarts the age limit of the run.
@@ -296,7 +296,7 @@ func (r *process) renew() {
 	}
 }
 
-// trim deletes output that no turn needs any more. It waits for the runner, and is called without a lock.
+// trim deletes output that no turn needs. It waits for the runner, so the caller must hold no lock.
 func (r *process) trim() {
 	before := r.marks.neededFrom()
 	if !r.marks.forgets(before) {

@@ -33,7 +33,7 @@ func (s seed) check() error {
 	return nil
 }
 
-// content returns the content for a copy of the seed, or nothing if there is none.
+// content returns the content for a copy of the seed. It returns nil if the seed has no content.
 func (s seed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
@@ -71,8 +71,9 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// syncSeeds updates all seeds in a home. had maps the path of each seed to its state at the last update; it returns the
-// new map. Content that an agent changed stays until the owner's changes.
+// syncSeeds updates all seeds in a home. had maps the path of each seed to its state after the last update; syncSeeds
+// returns the new map. If an agent changed the content of a seed, the agent's content stays until the owner changes the
+// seed.
 func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
@@ -195,9 +196,9 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 	return nil
 }
 
-// CopiedSeeds converts seeds for an environment that does not see this host's files: to plain copies. It writes the
-// results of Pick to files in dir, as they are now, which no other user can read. It omits links to directories, files
-// that the owner does not have, and results of Pick without content.
+// CopiedSeeds converts seeds for an environment that does not see this host's files. The returned seeds are plain
+// copies. CopiedSeeds writes the current results of Pick to files in dir, which other users cannot read. It omits links
+// to directories, and results of Pick without content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)
@@ -218,7 +219,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 		}
 		content, err := seed(s).content()
 		if err == nil && len(content) > 0 {
-			// a new modification time would mean that it changed
+			// A new modification time would mean that the file has changed.
 			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) {
 				err = replaceFile(root, s.To, content)
 			}
@@ -231,7 +232,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	return copied, nil
 }
 
-// ignoreGone ignores that an agent removed a file during an update.
+// ignoreGone ignores the error that an agent removed a file during an update.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

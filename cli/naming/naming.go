@@ -1,7 +1,8 @@
 // Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's ID or
 // name, or a unique part of it.
 //
-// The package does not ask agents for their models, and sends no messages: a Problem contains the values for a text.
+// The package does not ask agents for their models and does not send messages. If it does not find a model, it returns
+// a Problem, from which the caller composes the message to the user.
 package naming
 
 import (
@@ -23,7 +24,7 @@ type Choice struct {
 // Alias is another name for a model.
 type Alias struct {
 	Use string `toml:"use"` // a text for Find that contains no alias, such as "claude/haiku" or "codex high"
-	// Facts about the model that its agent does not report; 0 is unknown.
+	// Context and Price are facts about the model that its agent does not report. 0 means unknown.
 	Context int64     `toml:"context"` // tokens that it reads
 	Price   cli.Price `toml:",inline"`
 }
@@ -38,7 +39,7 @@ func (a Alias) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Names are the choices of a user.
+// Names are the names among which a user can choose.
 type Names struct {
 	Entries []cli.MenuEntry
 	Aliases map[string]Alias // by name, in lower case
@@ -61,7 +62,7 @@ const (
 	Loading                          // the models of Agent, or of some agents if it is empty, are still loading
 )
 
-// Problem explains why a name is not a valid choice, with the values for the user's text.
+// Problem explains why a name is not a valid choice. It contains the values for the message to the user.
 type Problem struct {
 	Kind   ProblemKind
 	Name   string // as the user wrote it
@@ -72,8 +73,8 @@ type Problem struct {
 	Models []cli.Model
 }
 
-// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil if it found a
-// choice. With NoEfforts the choice has only the model.
+// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil if Find found a
+// choice. If the problem is NoEfforts, the choice has only the model.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
@@ -103,8 +104,8 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Exactly parses a name before a prompt without guessing: it accepts only an alias, an agent, or the whole ID or name
-// of a model.
+// Exactly parses a name that precedes a prompt. It does not guess: it accepts only an alias, an agent, or the whole ID
+// or name of a model.
 func (n Names) Exactly(name string) (Choice, bool) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
 		return Choice{}, false
@@ -131,7 +132,7 @@ func Usable(e cli.MenuEntry) bool {
 // IsLoading reports whether the agent's models are still loading.
 func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
-// expand replaces an alias. An effort after the alias has priority over the alias's own.
+// expand replaces an alias. An effort after the alias has priority over the effort in the alias.
 func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -162,7 +163,7 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model and returns the words after it. After an agent the model is optional.
+// model parses the model and returns the words after it. If the words named an agent, the model may be missing.
 func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
 		m, problem := n.named(words[0], pool)
@@ -194,8 +195,8 @@ func isEffort(word string, entries []cli.MenuEntry) bool {
 	return slices.Contains([]string{"minimal", "low", "medium", "high"}, strings.ToLower(word))
 }
 
-// defaultModel returns the agent's default as a model without an ID, with the efforts of the model that the agent would
-// use.
+// defaultModel returns the agent's default as a model without an ID. It has the efforts of the model that the agent
+// would use.
 func defaultModel(e cli.MenuEntry) cli.Model {
 	m := cli.Model{Agent: e.Agent}
 	for _, o := range e.Models {
@@ -285,7 +286,7 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	return p
 }
 
-// runs returns the agent that is known for models with this name, or "".
+// runs returns the agent that is known for models with names like this one, or "".
 func runs(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {

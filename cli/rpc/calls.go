@@ -15,7 +15,7 @@ const maxPending = 1 << 10
 
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
-// calls tracks our requests that wait for an answer. Safe for concurrent use.
+// calls tracks ductor's requests that wait for an answer. Safe for concurrent use.
 type calls struct {
 	prefix string // of the request IDs; no other connection to the same program uses it
 
@@ -28,8 +28,8 @@ func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
-// previous process.
+// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and answers to
+// the previous process of ductor.
 func (c *calls) deliverAnswer(m Message) {
 	id := Text(m.ID)
 	c.mu.Lock()
@@ -78,8 +78,9 @@ func (p *Peer) Forget(id string) {
 	delete(p.calls.pending, id)
 }
 
-// Call sends a request, waits for the answer and decodes it into result, unless that is nil. If the program rejects the
-// request, the error wraps an *Error. If the output ends, it is ErrEnded.
+// Call sends a request, waits for the answer and decodes the answer into result, unless result is nil. If the program
+// rejects the request, the returned error wraps an *Error. If the program's output ends first, the error wraps
+// ErrEnded.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	id, answer := p.NextID(), make(chan Message, 1)
 	err := p.Expect(id, func(m Message) { answer <- m })

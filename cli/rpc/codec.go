@@ -2,10 +2,12 @@ package rpc
 
 import "encoding/json"
 
-// Codec converts messages to a program's bytes and back. A dialect whose agent does not speak JSON-RPC has its own.
+// Codec converts messages to a program's bytes and back. A dialect whose agent does not speak JSON-RPC has its own
+// Codec.
 type Codec interface {
 	Encode(m Outgoing) ([]byte, error)
-	// Decode returns the message in raw, which is valid during the call. It returns an error if raw is no message.
+	// Decode returns the message in raw. The message is valid only during the call. Decode returns an error if raw is
+	// not a message.
 	Decode(raw []byte) (Message, error)
 }
 

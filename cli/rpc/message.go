@@ -8,25 +8,25 @@ import (
 	"ductor/cli"
 )
 
-// Message is a message of the program. With ID and Method it is a request, with only a Method a notification, otherwise
-// a response.
+// Message is a message of the program. If it has an ID and a Method, it is a request. If it has only a Method, it is a
+// notification. Otherwise it is a response.
 type Message struct {
 	ID     json.RawMessage `json:"id,omitempty"` // as the program wrote it: a string or a number
 	Method string          `json:"method,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
-	// End is the offset in the output after the message.
+	// End is the offset in the output at which the message ends.
 	End int64 `json:"-"`
 }
 
-// hasID returns false for a null ID, which counts as missing.
+// hasID reports whether the message has an ID. A null ID counts as missing.
 func (m Message) hasID() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 
 // Asks reports whether the message is a request.
 func (m Message) Asks() bool { return m.Method != "" && m.hasID() }
 
-// Read decodes the response of agent into result, unless that is nil. If the program rejected the request, the error
+// Read decodes the response of agent into result, unless result is nil. If the program rejected the request, the error
 // wraps an *Error.
 func (m Message) Read(agent cli.Agent, method string, result any) error {
 	if m.Error != nil {
@@ -43,7 +43,7 @@ func (m Message) Read(agent cli.Agent, method string, result any) error {
 	return nil
 }
 
-// Text returns an ID; it removes the quotes if the ID is a string.
+// Text returns an ID as text. If the ID is a string, it removes the quotes.
 func Text(id json.RawMessage) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {

@@ -26,8 +26,8 @@ var ErrEnded = errors.New("the agent's output has ended")
 type Handler interface {
 	// Notified receives a notification.
 	Notified(m Message)
-	// Requested receives a request, to be answered with Reply or Refuse, now or later. If it returns false, the method
-	// is unknown and Peer rejects the request.
+	// Requested receives a request. The handler answers it with Reply or Refuse, now or later. If it returns false, the
+	// method is unknown, and Peer rejects the request.
 	Requested(m Message) (known bool)
 	// Changed receives changes of the output's state, between two messages.
 	Changed(c turn.Change)
@@ -97,7 +97,7 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset before handling: a turn that this message starts must not receive the message again after a
+		// Store the offset first: if this message starts a turn, the turn must not receive the message again after a
 		// restart.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
@@ -115,7 +115,7 @@ func (p *Peer) dispatch(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			// a dead program is noticed elsewhere
+			// If the program has ended, other code notices that.
 			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
@@ -148,7 +148,7 @@ func (p *Peer) Garbage(raw []byte) {
 	p.garbage.Add(raw)
 }
 
-// Handled returns the offset after the last message that was or is being handled.
+// Handled returns the offset after the last message that was passed to the Handler.
 func (p *Peer) Handled() int64 { return p.handled.Load() }
 
 // Past reports whether the current message was printed before Options.Until.

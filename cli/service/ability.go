@@ -14,7 +14,7 @@ import (
 )
 
 // limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited that way.
+// limited in this way.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent := e.provider.Agent()
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
@@ -44,14 +44,14 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 		return ""
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
-		// If the provider panics, its limits are unknown.
+		// If the provider panics, the limits of its agent are unknown.
 		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
 	}
 	return why
 }
 
-// ProjectFields lists the settings that a directory's project makes for an agent; see cli.ReadProject. It returns
-// nothing for an agent without project settings.
+// ProjectFields lists the settings that a directory's project contains for an agent; see cli.ReadProject. It returns
+// nothing if the agent does not read project settings.
 func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
@@ -85,8 +85,9 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 	return reader.ShowSkill(ctx, req, asked)
 }
 
-// Agents reports for every agent of an environment whether it is usable and how it runs, without spending a token. It
-// does not repeat known answers. It creates the sandbox if needed; an environment that is not configured has no agents.
+// Agents reports for every agent of an environment whether it is usable and in which mode it runs. It uses no tokens,
+// and asks an agent only if the answer is not known. It creates the sandbox if needed. An environment that is not
+// configured has no agents.
 func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -107,8 +108,8 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	return all
 }
 
-// ChooseMode returns the mode of an agent that supports the modes can, the preferred one first: the wanted mode if
-// supported, otherwise another. It returns "" if the agent cannot run at all.
+// ChooseMode returns the mode in which an agent runs. It returns the wanted mode if can contains it, otherwise the
+// first mode in can, which is the preferred one. It returns "" if can is empty, because the agent cannot run at all.
 func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 	switch {
 	case len(can) == 0:
@@ -125,7 +126,7 @@ func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	return func(context.Context) (can []cli.Mode) {
 		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a failure means no modes
 		want := s.opts.Modes[p.Agent()]
-		// For example an older version of the agent
+		// This can happen with an older version of the agent.
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
 				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured",
@@ -150,7 +151,8 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	return mode, nil
 }
 
-// modeSoFar returns the mode that an agent runs in, without asking it: the configured one, otherwise live.
+// modeSoFar returns the mode in which an agent is expected to run: the configured mode, or otherwise live. It does not
+// ask the agent.
 func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	want := s.opts.Modes[e.provider.Agent()]
 	can, _ := e.modes.latest()
@@ -160,9 +162,9 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	return cmp.Or(want, cli.Live)
 }
 
-// StoredSessions lists the sessions in the files of an environment's agents for a directory, the newest first. It
-// returns ErrUnsupported if each session of ductor has its own home, because none of these contains sessions of others.
-// If one agent's files fail, it still returns the others' files.
+// StoredSessions lists the sessions that an environment's agents have stored in their files for a directory, newest
+// first. It returns ErrUnsupported if each session of ductor has its own home, because such a home contains no other
+// sessions. If the files of one agent cannot be read, it still returns the sessions of the others.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {

@@ -22,14 +22,15 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 	return r
 }
 
-// acquire returns the conversation's idle session. If that session cannot run the request, acquire closes it. Without
-// an idle session, acquire returns an entry without a session, which the caller opens.
+// acquire returns the conversation's idle session. If that session cannot run the request, acquire closes it. If the
+// conversation has no idle session, acquire returns an entry without a session, and the caller opens the session.
 //
-// If the limit of processes is reached, it ends the longest idle one. If none is idle, it waits in a queue until ctx is
-// done. It calls wait whenever the reason for waiting changes, but not for short waits in which an idle process ends.
+// If the limit of processes is reached, acquire ends the process that was idle for the longest time. If no process is
+// idle, acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for
+// the short time in which an idle process ends.
 //
-// For a session that is opened ahead, it neither waits for a process nor ends one: nil means that the caller should
-// open nothing.
+// If ahead is set, the session is opened ahead of its turn. Then acquire neither waits for a process nor ends one. It
+// returns nil if the caller should open nothing.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
 	wait func(shortage)) (*pooled, error) {
 	for {
@@ -71,8 +72,8 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 	}
 }
 
-// serve answers all requests that it can, ends as many idle processes as the others need, and tells the waiting turns
-// why they wait.
+// serve answers all requests that can be answered now. For the others, it ends as many idle processes as they need, and
+// passes on the reason why they wait.
 func (p *pool) serve() {
 	var waiting []*request
 	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
@@ -82,7 +83,7 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		// Nothing should be opened
+		// Nothing should be opened ahead now.
 		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
@@ -106,8 +107,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry in the process that a request can share, or in a new one. It returns nil if neither is
-// possible. Only the first waiting request gets a free place.
+// start creates an entry for a request, in a process that the request can share or in a new process. It returns nil if
+// neither is possible. If only one more process may start, the first waiting request gets it.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.going() {
@@ -132,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget withdraws a shortage notice that the request has not seen yet.
+// forget withdraws a notice about a shortage if the request has not received it yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -140,8 +141,9 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether another session must end first, or is being opened ahead and may suit the request. An entry
-// without a conversation belongs to a process that serves several.
+// barred reports whether the request must wait for another session: one that must end first, or one that is being
+// opened ahead and may suit the request. An entry without a conversation belongs to a process that serves several
+// conversations.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// resultGuard sits between a provider and the turn's listener. It holds the Result until it is judged, remembers the
-// events that were shown, and passes nothing once the turn is closed.
+// resultGuard sits between a provider and the turn's listener. It holds back the Result until judge has checked it, and
+// remembers which events were shown. After the turn is closed, it passes on no events.
 type resultGuard struct {
 	agent cli.Agent
 	waits func(asked cli.ApprovalID, waiting bool) // is called when the agent starts and stops waiting for its user
@@ -63,8 +63,8 @@ func (w *resultGuard) event(ev cli.Event) {
 	w.emit(ev)
 }
 
-// close ends the turn for the provider. If the provider emitted no Result, ok is false and close returns a Result with
-// the known facts. It ends open tools, unless the turn continues without ductor.
+// close ends the turn for the provider. It returns the provider's Result and true. If the provider emitted no Result,
+// it returns a Result with the known facts and false. close ends open tools, unless the turn continues without ductor.
 func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	return s.attemptIn(ctx, lent, req, emit)
 }
 
-// attemptIn runs req once in a borrowed session.
+// attemptIn runs req once in a session from the pool.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
 	w := &resultGuard{
 		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },
@@ -141,9 +141,9 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	})
 }
 
-// open opens the session of an entry without being blocked by it. If ctx is done before Open returns, open returns, and
-// late is closed when the Open is over; a session that it still returns is closed. Without a session the entry is
-// removed.
+// open opens the session of an entry, but does not let a slow provider block it. If ctx is done before the provider's
+// Open returns, open returns at once. late is then closed when the provider's Open has returned; if that returns a
+// session, it is closed. If open returns no session, the entry is removed.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {
@@ -175,8 +175,8 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	return nil, late, nil
 }
 
-// runTurn runs the session's Turn. If the provider does not return long after ctx is done, beyond the time of its
-// contract, runTurn gives up.
+// runTurn runs the session's Turn. Turn must return soon after ctx is done. If it takes much longer than its contract
+// allows, runTurn gives up.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *resultGuard) error {
 	leave := s.present.enter(req, lent)
 	defer func() {

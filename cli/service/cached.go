@@ -9,12 +9,13 @@ import (
 	"ductor/cli"
 )
 
-// troubleTTL is how long a failure is cached: a user who logs in wants to see the effect soon.
+// troubleTTL is how long a failure is cached. It is short, because a user who has logged in wants to see the effect
+// soon.
 const troubleTTL = 5 * time.Second
 
-// cached caches the answer of a slow query: good answers for MenuTTL, others for a short time. One fetch runs at a
-// time, independent of the callers that wait for it. In the second half of its life an answer is renewed while it is
-// still returned.
+// cached caches the answer of a slow query. Good answers are valid for MenuTTL, others for a short time. Only one fetch
+// runs at a time, and it continues even if no caller waits for it. In the second half of an answer's validity, get
+// returns it and renews it in the background.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -30,7 +31,8 @@ func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns an answer that is not too old, or ctx's cause. If ctx is AtOnce, it accepts an older good answer.
+// get returns an answer that is still valid, or the cause of ctx. If ctx is AtOnce, get also returns an older good
+// answer.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
@@ -63,8 +65,8 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 	}
 }
 
-// latest returns the answer of the fetch that has just ended, for the callers that waited for it, even if it expires at
-// once.
+// latest returns the answer of the fetch that has just ended. It is for the callers that waited for the fetch, even if
+// the answer is no longer valid.
 func (c *cached[T]) latest() (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +93,7 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get fetch again.
+// forget makes the next get start a fetch.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

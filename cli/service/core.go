@@ -17,8 +17,9 @@ type core struct {
 	work *group
 }
 
-// group counts work that its owner waits for. It is a sync.WaitGroup that can be closed against new work, and whose
-// wait can end early. Go and Add are for work on behalf of unfinished work, and are allowed after close.
+// group counts pieces of work, so that its owner can wait for them. It differs from a sync.WaitGroup in two ways: a
+// closed group accepts no new work, and waiting for it can end early. Go and Add are allowed even after close, because
+// they are for work that belongs to unfinished work.
 type group struct {
 	sync.WaitGroup
 
@@ -29,7 +30,7 @@ type group struct {
 
 func newGroup() *group { return &group{idle: make(chan struct{})} }
 
-// enter registers a piece of work; false if the group is closed.
+// enter registers a piece of work. It returns false if the group is closed.
 func (g *group) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,7 +53,7 @@ func (g *group) close() {
 	}()
 }
 
-// spawn runs f on a goroutine; false if the group is closed.
+// spawn runs f on a goroutine. It returns false if the group is closed.
 func (g *group) spawn(f func()) bool {
 	if !g.enter() {
 		return false
@@ -64,7 +65,7 @@ func (g *group) spawn(f func()) bool {
 	return true
 }
 
-// wait returns when the closed group has no work, or with ctx's cause.
+// wait returns when the closed group has no more work. If ctx ends first, it returns the cause of ctx.
 func (g *group) wait(ctx context.Context) error {
 	select {
 	case <-g.idle:

@@ -11,8 +11,8 @@ import (
 )
 
 // pool keeps live sessions between turns, one for each conversation, and limits the processes of all sessions. One
-// goroutine owns the pool's state; see do. The only method of providers that it calls is Sharer.Shares, which does not
-// block.
+// goroutine owns the pool's state; see do. That goroutine must not block. So it calls only one method of providers,
+// Sharer.Shares, which does not block.
 type pool struct {
 	*core
 	launchers func(cli.Sandbox) []cli.Launcher
@@ -26,7 +26,7 @@ type pool struct {
 	typical map[cli.Agent]int64 // the largest size of an agent's process so far, in bytes
 }
 
-// phase determines whether sessions stay after their turns.
+// phase determines whether the pool keeps sessions after their turns.
 type phase int
 
 const (
@@ -48,7 +48,7 @@ const (
 	stuck          // could not be closed or opened in time, and may still have a process
 )
 
-// pooled is an entry of the pool: a session, from before it is opened until it is gone.
+// pooled is an entry of the pool. It exists from before its session is opened until the session is closed.
 type pooled struct {
 	closeKey
 	mode      cli.Mode
@@ -61,7 +61,7 @@ type pooled struct {
 	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
 }
 
-// closeKey identifies sessions that must not overlap, because two processes of one session would corrupt each other's
+// closeKey identifies sessions that must not run at the same time. Two processes of one session would corrupt its
 // history. An agent has a separate history in each environment.
 type closeKey struct {
 	sandbox      cli.Sandbox
@@ -73,7 +73,8 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 	return closeKey{e.runEnv.sandbox, conversation, e.provider.Agent()}
 }
 
-// slot is one agent process, from before its start until it is dead. Sessions that share a process share its slot.
+// slot is one agent process, from before its start until it is dead. All sessions in the same process have the same
+// slot.
 type slot struct {
 	id      processID // its pid is 0 until it is known, and between turns with a process each
 	entries []*pooled
@@ -83,14 +84,15 @@ type slot struct {
 	empty   chan struct{} // closed when it has no entry
 }
 
-// processID identifies an agent's process: two environments may use the same number.
+// processID identifies an agent's process. It includes the environment, because two environments may use the same
+// number.
 type processID struct {
 	sandbox cli.Sandbox
 	agent   cli.Agent
 	pid     int
 }
 
-// command is a function for the pool's goroutine, which closes done afterwards.
+// command is a function that the pool's goroutine runs. The goroutine then closes done.
 type command struct {
 	run  func()
 	done chan struct{}
@@ -113,7 +115,7 @@ type request struct {
 	short   chan shortage // has room for the newest notice
 }
 
-// lack is the resource that is short.
+// lack is the resource that prevents a process from starting.
 type lack int
 
 const (
@@ -141,7 +143,7 @@ func (s shortage) sentence(p lang.Printer) string {
 	return p.Text("wait.memory-queued", s.position)
 }
 
-// do lets the pool's goroutine run f and then serve waiting requests. After the end of the pool, f does not run.
+// do lets the pool's goroutine run f, and then serve the waiting requests. After the pool has ended, do does not run f.
 func (p *pool) do(f func()) {
 	c := command{run: f, done: make(chan struct{})}
 	select {
@@ -187,7 +189,7 @@ func (p *pool) add(e *pooled, at *slot) *pooled {
 	return e
 }
 
-// remove removes an entry from its slot. The last one frees the slot.
+// remove removes an entry from its slot. If it was the last entry there, the slot is free.
 func (p *pool) remove(e *pooled) {
 	e.stopExpiry()
 	at := e.slot
@@ -218,22 +220,22 @@ func (p *pool) slotOf(id processID) *slot {
 	return nil
 }
 
-// inspect returns a session's info and its process; nil if it has none.
+// inspect returns a session's info and its process. The process is nil if the session has none.
 func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 	info := e.info()
 	return info, p.process(processID{e.sandbox, e.agent, info.PID})
 }
 
-// info returns the session's info, or a zero one if the provider panics.
+// info returns the session's info. If the provider panics, it returns the zero value.
 func (e *pooled) info() (info cli.SessionInfo) {
 	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // then it is not alive
 	return info
 }
 
-// wanted returns false if a session that is opened ahead should not be kept.
+// wanted returns false if a session was opened ahead and should not be kept.
 func (e *pooled) wanted() bool { return e.ahead == nil || e.ahead.ctx.Err() == nil }
 
-// process returns an agent's process with this number; nil if this Service has none.
+// process returns the agent's process with this number. It returns nil if this Service has no such process.
 func (p *pool) process(id processID) cli.Process {
 	if id.pid == 0 {
 		return nil
@@ -248,10 +250,11 @@ func (p *pool) process(id processID) cli.Process {
 	return nil
 }
 
-// expireAfter marks a busy session to be closed after its turn.
+// expireAfter marks a busy session, so that it is closed after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
-// discard closes a session. It returns when the session is closed, or an error if that failed for now.
+// discard closes a session. It returns when the session is closed. If closing failed, it returns an error; the pool
+// then tries again later.
 func (p *pool) discard(e *pooled) error {
 	p.do(func() { p.beginClose(e) })
 	return p.finishClose(e)
@@ -299,13 +302,13 @@ func (p *pool) closeOnce(e *pooled) error {
 	return err
 }
 
-// closeWait is how long a provider may take to end a turn or a session.
+// closeWait limits the time that a provider may take to end a turn or a session.
 func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 
-// closeAgain is the pause between two tries to close a session.
+// closeAgain is the pause between two attempts to close a session.
 const closeAgain = 30 * time.Second
 
-// awaitDead returns when a process that survived its session is dead, or the service ends.
+// awaitDead waits for a process that survived its session. It returns when the process is dead or the service ends.
 func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	again := time.NewTicker(closeAgain)
 	defer again.Stop()
@@ -323,7 +326,7 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	}
 }
 
-// giveUp marks a session that is slow to open ahead as stuck, so that turns no longer wait for it.
+// giveUp marks a session that takes too long to open ahead as stuck. Turns then no longer wait for it.
 func (p *pool) giveUp(e *pooled) {
 	p.do(func() {
 		if e.state == warming {

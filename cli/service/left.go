@@ -18,7 +18,8 @@ type leftTurn struct {
 	at     *pooled // its entry in the pool
 }
 
-// has reports whether the turn starts in the run, which must be in the turn's environment.
+// has reports whether the turn starts in the run. It returns false if the run is in a different environment than the
+// turn.
 func (l *leftTurn) has(t cli.OpenTurn) bool {
 	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
@@ -36,7 +37,7 @@ func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
-// endUseless ends a run without a turn to resume.
+// endUseless ends a run if it contains no turn that ductor can resume.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
 		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
@@ -46,8 +47,8 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
-// spare protects a run of the previous process from being ended as useless. n is 1 for a caller that is about to attach
-// to it, and -1 when it has attached or given up.
+// spare protects a run of the previous process, so that it is not ended as useless. n is 1 if the caller is about to
+// attach to the run, and -1 if the caller has attached or given up.
 func (s *Service) spare(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -62,8 +63,8 @@ func (s *Service) spareLocked(run cli.RunID, n int) {
 	}
 }
 
-// sparedNow returns the protected runs. The caller must call it before it lists the runs of the previous process: a run
-// that is no longer protected by then belongs to this process.
+// sparedNow returns the protected runs. The caller must call it before it lists the runs of the previous process: if a
+// run is no longer protected when it is listed, it already belongs to this process.
 func (s *Service) sparedNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -75,7 +76,7 @@ const adoptWait = 10 * time.Second
 
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	req cli.Request) (session cli.Session, err error) {
-	// An aborted turn is also attached to, in order to end it properly.
+	// Attach to an aborted turn too, because only then can it be ended properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
 	defer cancel()
 	err = guard(run.Agent, func() (err error) {
@@ -104,8 +105,8 @@ func (s *Service) discardLeft(left leftTurn) {
 	}()
 }
 
-// Resume continues a turn whose run Survey found, in the run's environment. Otherwise it works like Run. It never sends
-// the prompt again.
+// Resume continues a turn whose run Survey found, in the environment of that run. It never sends the prompt again. In
+// all other respects it works like Run.
 func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {

@@ -9,15 +9,16 @@ import (
 	"ductor/cli"
 )
 
-// Limits of agent processes: their number, and the available memory.
+// Limits of agent processes: how many may run, and how much memory must be available.
 
-// unmeasured is the assumed size of an agent's process before any process of this agent was measured, in bytes.
+// unmeasured is the assumed size of an agent's process, in bytes. It is used until a process of that agent has been
+// measured.
 const unmeasured = 250 << 20
 
-// lookAgain is how often a turn that waits for memory checks for it.
+// lookAgain is the interval at which a turn that waits for memory checks whether memory is available.
 const lookAgain = time.Second
 
-// counts reports whether a process counts for MaxSessions. It does not count while all its turns wait for their users.
+// counts reports whether a process counts for MaxSessions. It does not while all of its turns wait for their users.
 func (at *slot) counts() bool {
 	waiting := false
 	for _, e := range at.entries {
@@ -32,12 +33,12 @@ func (at *slot) counts() bool {
 	return !waiting
 }
 
-// going reports whether the process is about to end, so that no turn may join it.
+// going reports whether the process is about to end. No turn may then join it.
 func (at *slot) going() bool {
 	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
 }
 
-// spare reports whether the process can be ended to make room for another.
+// spare reports whether the process can be ended to make room for another one.
 func (at *slot) spare() bool {
 	return !at.going() && !slices.ContainsFunc(at.entries,
 		func(e *pooled) bool { return e.state < closing && e.state != idle })
@@ -51,7 +52,7 @@ func (p *pool) living() []*slot {
 // expected returns the expected size of an agent's process in bytes.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the resource that prevents the start of processes for requests, in addition to those in there. freed is
+// lacks returns the resource that prevents processes for requests from starting in addition to those in there. freed is
 // the memory of other processes that are about to end.
 func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
@@ -81,7 +82,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	return enough
 }
 
-// shortFor returns the resource that requests will lack after all ending processes have ended.
+// shortFor returns the resource that requests will still lack after all ending processes have ended.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
@@ -93,7 +94,8 @@ func (p *pool) shortFor(waiting []*request) lack {
 	return p.lacks(there, freed, waiting...)
 }
 
-// evictOldest ends the longest idle process and returns its known size, at least 1; 0 if none is idle.
+// evictOldest ends the process that was idle for the longest time. It returns the known size of that process, at least
+// 1. It returns 0 if no process is idle.
 func (p *pool) evictOldest() int64 {
 	var oldest *slot
 	var since time.Time
@@ -128,11 +130,11 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
-// turnsEnd delays the measurement after a turn: the end of the turn is shown first, and turns that end together are
-// measured together.
+// turnsEnd delays the measurement after a turn, so that users first see the end of the turn. Turns that end at the same
+// time are measured together.
 const turnsEnd = 250 * time.Millisecond
 
-// watchMemory keeps the agents below the memory limits until the service ends.
+// watchMemory makes the agents stay below the memory limits until the service ends.
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
 	defer tick.Stop()
@@ -160,7 +162,7 @@ func (s *Service) watchMemory() {
 	}
 }
 
-// known returns the last measured sizes of the processes without a turn since the given time. With the zero time it
+// known returns the last measured sizes of processes in which no turn ran since the given time. If the time is zero, it
 // returns none.
 func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
@@ -182,7 +184,8 @@ func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processI
 	return held
 }
 
-// relieve ends idle processes, the longest idle one first, until the others are below the memory limit or none is idle.
+// relieve ends idle processes until the remaining ones are below the memory limit, or none is idle. It starts with
+// those that were idle for the longest time.
 func (p *pool) relieve(held map[processID]int64) {
 	var sum int64
 	for id, bytes := range held {

@@ -65,8 +65,8 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 	return held
 }
 
-// Outliving returns a function that names a running turn's processes before the turn is aborted, and the remaining ones
-// afterwards. The function names none while a process has other sessions, which may continue in it.
+// Outliving returns a function that names the processes of a running turn. After an abort the function names those that
+// still run. It names none while the process has other sessions, because the processes may belong to those.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
 	if session == nil { // none has been opened yet
@@ -77,7 +77,7 @@ func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.Pro
 	return func(ctx context.Context) []cli.ProcessName { return s.pool.outliving(ctx, session, id) }
 }
 
-// session returns the session that a turn runs in; nil if it runs in none.
+// session returns the session in which a turn runs. It returns nil if the turn does not run.
 func (p *present) session(turn cli.TurnID) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,8 +41,8 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 	}
 }
 
-// ask lets an agent check whether it is usable, in an existing environment. If the agent is not found in a sandbox, ask
-// tries once more, because the sandbox may have disappeared meanwhile.
+// ask lets an agent check whether it is usable, in an environment that exists. If a sandbox does not contain the agent,
+// ask tries once more, because the sandbox may have disappeared in the meantime.
 func (at *runEnv) ask(ctx context.Context, p cli.Provider) authAnswer {
 	a := at.askOnce(ctx, p)
 	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
@@ -60,19 +60,19 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
-	// Its image must contain it: the advice for this machine does not help there
+	// The image of the sandbox must contain the agent. The advice for this machine would not help.
 	if at.sandbox != "" && a.auth.State == cli.NotFound {
 		a.auth.Fix = ""
 	}
 	return a
 }
 
-// Menu reports for each agent of an environment, in the order of its providers, whether it is usable, and its models.
-// It creates the sandbox if needed; an environment that is not configured has no agents.
+// Menu reports for each agent of an environment whether it is usable, and its models. The agents have the order of the
+// providers. Menu creates the sandbox if needed. An environment that is not configured has no agents.
 //
-// All agents are queried at the same time, and each has MenuWait. The answers are at most MenuTTL old. An agent that
-// cannot be queried has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If only is not
-// empty, Menu waits only for those agents, and Err of the others may be ErrLoading too.
+// Menu queries all agents at the same time, each for at most MenuWait. Its answers are at most MenuTTL old. If an agent
+// cannot be queried, its entry has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If
+// only is not empty, Menu waits only for those agents, and Err of the other agents may also be ErrLoading.
 func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -126,21 +126,21 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait is how long a sandbox may take to report its usable agents. After a caller waited in vain, no other waits
-// for silentFor: building an image takes minutes.
+// sandboxWait limits the time that a sandbox may take to report its usable agents. If a caller has waited in vain,
+// other callers do not wait for silentFor, because building an image takes minutes.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
-// Default returns the agent for an environment if a conversation chose none. It is the configured one if usable,
-// otherwise the first usable fallback, and then instead is the *Failure of the configured one. If none is usable, it
-// returns that Failure as the error: an agent that is not a fallback answers only if a user chose it.
+// Default returns the agent for an environment, for a conversation that chose none. It returns the configured agent if
+// that is usable. Otherwise it returns the first usable fallback, and the *Failure of the configured agent as instead.
+// If no fallback is usable, it returns that Failure as the error, because an agent that is not a fallback answers only
+// if a user chose it.
 //
-// If a sandbox does not answer soon or is unavailable, Default returns the configured agent. Its turn waits for the
-// environment and reports the problem. If an agent takes too long to answer and no fallback is usable, Default also
-// returns the configured agent, because a turn waits longer. If ctx is AtOnce, an agent without a known answer counts
-// as usable.
+// Default also returns the configured agent if a sandbox does not answer soon or is unavailable; the turn then waits
+// for the environment and reports the problem. It does the same if an agent takes too long to answer and no fallback is
+// usable, because a turn waits longer. If ctx is AtOnce, an agent that has not answered yet counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -179,8 +179,8 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment that is not among others, or "".
-// configured reports whether it is the default or a fallback. Substitute does not wait for a silent sandbox.
+// Substitute returns the first usable agent of an environment that is not in others, or "". configured reports whether
+// that agent is the default or a fallback. If a sandbox does not answer, Substitute does not wait for it.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
 	configured bool) {
 	at := s.runEnvs.get(in)
@@ -212,13 +212,14 @@ func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, co
 	return context.WithTimeout(ctx, sandboxWait)
 }
 
-// isSilent reports whether a caller recently waited in vain.
+// isSilent reports whether a caller has recently waited in vain for the environment.
 func (s *Service) isSilent(at *runEnv) bool {
 	since := at.silent.Load()
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// heardNothing records that a sandbox does not answer, and queries all its agents in the background. asked is over.
+// heardNothing records that a sandbox does not answer, and queries all its agents in the background. asked is the
+// context of the query that got no answer.
 func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
@@ -244,7 +245,7 @@ func (s *Service) order(at *runEnv) []cli.Agent {
 	return order
 }
 
-// Refresh makes the next Menu and Default query the agents again.
+// Refresh makes the next call of Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
 		for _, e := range at.agents {
@@ -264,8 +265,8 @@ func (s *Service) CanLogIn(in cli.Sandbox, agent cli.Agent) bool {
 	return ok
 }
 
-// LogIn logs in an agent from another device; see cli.DeviceLogin. Afterwards the agent is checked again. It returns
-// ErrUnsupported if the agent does not support that.
+// LogIn logs in an agent from another device; see cli.DeviceLogin. It then makes the service check the agent again. It
+// returns ErrUnsupported if the agent does not support such a log-in.
 func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error {
 	entry, failure := s.at(in, agent)
 	if failure != nil {

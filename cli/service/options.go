@@ -17,34 +17,39 @@ const (
 	DefaultMenuWait    = 15 * time.Second
 )
 
-// Settings configure which agents ductor uses, and for how long. Zero values mean the defaults of Options.
+// Settings configure which agents ductor uses, and for how long it keeps them. Zero values mean the defaults of
+// Options.
 type Settings struct {
-	// Default is the agent for conversations that chose none; empty means the first provider.
+	// Default is the agent for conversations that chose none. Empty means the first provider.
 	Default cli.Agent `toml:"default" default:"claude"`
-	// Fallback lists agents that may replace an unusable Default, in order. No other agent does.
+	// Fallback lists the agents that may replace an unusable Default, in order. Other agents never replace it.
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
 	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // of a turn whose Request has none
 	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // after it an idle session is closed
-	// MaxLive limits the agent processes, also starting and ending ones; 0 is no limit. Beyond the limit ductor ends the
-	// longest idle process. If all are busy, a turn waits. Sessions that share a process count once. A process whose
-	// turns all wait for their users does not count.
+	// MaxLive limits the number of agent processes, including those that are starting or ending. 0 means no limit.
+	// Beyond the limit, ductor ends the process that was idle for the longest time. If all processes are busy, a turn
+	// waits. Sessions that share a process count once. A process does not count while all its turns wait for their
+	// users.
 	MaxLive int `toml:"max_live" check:"0..256"`
-	// MaxMemoryMB limits the memory of the agents and everything they started; 0 is no limit. Beyond it idle processes
-	// are ended, the longest idle one first. Busy ones never are.
+	// MaxMemoryMB limits the memory of the agents and of everything they started. 0 means no limit. Beyond the limit,
+	// ductor ends idle processes, those that were idle for the longest time first. It never ends busy processes for
+	// this reason.
 	MaxMemoryMB int `toml:"max_memory_mb" check:"0..1048576"`
 }
 
 // maxMemory returns the limit in bytes.
 func (s Settings) maxMemory() int64 { return int64(s.MaxMemoryMB) << 20 }
 
-// Options configure a Service. Providers, the agents of this host, is required; zero values mean the defaults.
+// Options configure a Service. Providers is required; it has the agents of this host. Zero values of other fields mean
+// the defaults.
 type Options struct {
 	Providers []cli.Provider
 	Settings
 	Modes map[cli.Agent]cli.Mode
 	Grace time.Duration // time for a session to end a cancelled turn; equals the providers' own
-	// Available returns how many bytes agents may still use; nil is no limit. A process is only started if its agent's
-	// observed size is available. Otherwise idle processes are ended and the turn waits. One process may always live.
+	// Available returns how many bytes agents may still use. nil means no limit. ductor starts a process only if as
+	// much memory is available as processes of that agent usually take. Otherwise it ends idle processes, and the turn
+	// waits. One process may always run.
 	Available   func() int64
 	MemoryEvery time.Duration // between two measurements; another follows soon after each turn
 
@@ -55,12 +60,13 @@ type Options struct {
 	Homes     Homes          // gives each session its own home on this host; nil: all use the user's
 	RunEnvs   []RunEnv       // other environments; a request that names one never runs elsewhere
 	// OpenRunEnv opens an environment that belongs to one conversation, when it is first needed. It returns false if
-	// the conversation should have none. It does not block. nil means that RunEnvs are all environments.
+	// the conversation should have no such environment. It does not block. If OpenRunEnv is nil, only the environments
+	// in RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores that a run has open background work or, if the Note is empty, that it has none.
+	// Background stores that a run has open background work. If the Note is empty, it stores that the run has none.
 	Background func(ctx context.Context, start cli.Start) error
-	// Began stores the ID of every session that an agent started for ductor. nil stores none.
+	// Began stores the ID of every session that an agent started for ductor. If it is nil, the IDs are not stored.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
 
 	Registry *Registry // shared with the sweep; nil creates one
@@ -78,6 +84,7 @@ type RunEnv struct {
 
 // Homes gives each session its own home in one environment. Safe for concurrent use.
 type Homes interface {
-	// Home returns the absolute path of a session's home, and creates it if needed. It is called before each turn.
+	// Home returns the absolute path of a session's home, and creates the home if needed. The Service calls it before
+	// each turn.
 	Home(ctx context.Context, session string) (dir string, err error)
 }

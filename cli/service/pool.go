@@ -32,7 +32,7 @@ func (p *pool) run() {
 	}
 }
 
-// left adds an entry for a run of the previous process that a session will attach to, whatever the limits.
+// left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
 func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
 	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
 	id := processID{key.sandbox, run.Agent, run.PID}
@@ -46,7 +46,7 @@ func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
 	return e
 }
 
-// lend sets the session that was opened for a turn of the conversation.
+// lend sets the session of an entry. The session was opened for a turn of the conversation.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -56,7 +56,7 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 	})
 }
 
-// keep sets a session that was opened ahead as idle; false if it is no longer wanted.
+// keep stores a session that was opened ahead as idle. It returns false if the session is no longer wanted.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -69,7 +69,7 @@ func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	return kept
 }
 
-// giveBack keeps a session for the next turn; false if the caller should close it instead.
+// giveBack keeps a session for the next turn. It returns false if the caller must close the session instead.
 func (p *pool) giveBack(e *pooled) (kept bool) {
 	info, process := p.inspect(e)
 	p.do(func() {
@@ -88,7 +88,7 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 	return kept
 }
 
-// rest marks an entry as idle, unless its process has ended since it was checked.
+// rest marks an entry as idle, unless its process has ended in the meantime.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
 	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
@@ -99,7 +99,7 @@ func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	}
 }
 
-// expireLater closes a session after it was idle for IdleLimit.
+// expireLater closes a session that stays idle for IdleLimit.
 func (p *pool) expireLater(e *pooled) {
 	e.stopExpiry()
 	var expiry *time.Timer
@@ -122,8 +122,8 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle moves an entry to the slot of its actual process, which may turn out to be a shared one. When that process
-// dies, settle closes its idle sessions.
+// settle moves an entry to the slot of its actual process, which may be a process that it shares. When that process
+// dies, settle closes the idle sessions in it.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)
@@ -159,7 +159,7 @@ func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits 
 	return fits
 }
 
-// status lists the sessions, without idle ones whose process is dead.
+// status lists the sessions. It omits idle sessions whose process is dead.
 func (p *pool) status() (living []cli.SessionStatus) {
 	var list []cli.SessionStatus
 	var entries []*pooled
@@ -181,7 +181,7 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	return living
 }
 
-// waitsForUser records that a turn starts or stops waiting for its user to decide a request.
+// waitsForUser records that a turn starts or stops to wait for its user, who must decide a request.
 func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	p.do(func() {
 		if waiting && (e.state == busy || e.state == expiring) {
@@ -192,7 +192,7 @@ func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	})
 }
 
-// release closes the conversation's session now if it is idle, or after its turn if it is busy.
+// release closes the conversation's session. If the session is busy, it is closed after its turn.
 func (p *pool) release(conversation cli.Conversation) {
 	p.do(func() {
 		p.cancelAhead(conversation)
@@ -208,7 +208,7 @@ func (p *pool) release(conversation cli.Conversation) {
 	})
 }
 
-// cancelAhead cancels sessions of the conversation that are being opened ahead, or will be.
+// cancelAhead cancels opening sessions ahead for the conversation, both those in progress and those that wait.
 func (p *pool) cancelAhead(conversation cli.Conversation) {
 	for e := range p.entries() {
 		if e.conversation == conversation && e.state == warming {
@@ -222,7 +222,7 @@ func (p *pool) cancelAhead(conversation cli.Conversation) {
 	}
 }
 
-// closeAll closes idle sessions, and busy ones after their turns. The group waits for it.
+// closeAll closes idle sessions now, and busy sessions after their turns. The group waits until they are closed.
 func (p *pool) closeAll() {
 	p.do(func() {
 		p.phase = closed
@@ -234,8 +234,8 @@ func (p *pool) closeAll() {
 	})
 }
 
-// detachAll detaches from sessions with background work, and closes other idle ones. Busy sessions are detached with
-// their turns.
+// detachAll detaches from idle sessions that work in the background, and closes the other idle sessions. Busy sessions
+// are detached together with their turns, not here.
 func (p *pool) detachAll() {
 	var all []*pooled
 	p.do(func() {

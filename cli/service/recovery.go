@@ -9,7 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req, and once more in the same environment if that is safe. It returns the only Result to emit.
+// turn runs req. If that fails, it runs req once more in the same environment, provided that is safe. It returns the
+// only Result that the caller emits.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
 	req, err := s.ready(ctx, entry, req, emit)
@@ -54,8 +55,8 @@ func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) b
 
 func broke(f *cli.Failure) bool { return f.Kind == cli.Crashed || f.Kind == cli.BadOutput }
 
-// settle emits the Result and decides whether the session is kept. After a turn that was cut short, it returns when all
-// of its processes are dead.
+// settle emits the Result and decides whether the session is kept. If the turn was cut short, settle returns only when
+// all processes of the turn are dead.
 func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
 	defer s.pool.turned()
 	switch {
@@ -69,7 +70,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 		tell()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		tell()
-	// Otherwise it ended just before ductor detached
+	// Otherwise the turn ended just before ductor detached.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			tell()
@@ -86,7 +87,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	}
 }
 
-// awaitLate waits for an abandoned Open, for as long as a normal one takes; false if this one takes longer.
+// awaitLate waits for an abandoned Open, for as long as a normal Open takes. It returns false if the Open takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -98,8 +99,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable reports whether a session is still good after a Result: the turn succeeded, or the model failed and not the
-// agent.
+// reusable reports whether a session can still be used after a Result. It can if the turn succeeded, or if the model
+// failed but the agent did not.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true
@@ -112,7 +113,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge combines the provider's Result with the other known facts of an attempt. said is false without a Result.
+// judge combines the provider's Result with the other known facts of an attempt. said is false if the provider emitted
+// no Result.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err error) cli.Result {
 	if !said {
 		r.Err = cli.AsFailure(w.agent, err)
@@ -129,8 +131,8 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err err
 	return r
 }
 
-// recut replaces the Result of a turn whose context ended by the reason for that, unless the agent had a failure of its
-// own.
+// recut corrects the Result of a turn whose context has ended: it replaces the error by the reason why the context
+// ended. It keeps a failure that the agent itself reported, unless the turn was aborted.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure

@@ -9,14 +9,14 @@ import (
 	"ductor/cli"
 )
 
-// Run is a turn's entry in the Registry, from Register to Unregister.
+// Run is the entry of a turn in the Registry. It exists from Register to Unregister.
 type Run struct {
 	info   cli.RunInfo
 	cancel context.CancelCauseFunc
 }
 
-// Registry knows every running turn, and ends turns on demand. It marks turns, never conversations: the next turn of
-// the conversation is not affected. Safe for concurrent use.
+// Registry knows every running turn, and ends turns on demand. It ends turns, not conversations: the next turn of the
+// conversation is not affected. Safe for concurrent use.
 type Registry struct {
 	now func() time.Time
 
@@ -27,7 +27,7 @@ type Registry struct {
 // NewRegistry returns an empty Registry. now is the wall clock.
 func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 
-// Register adds a turn; cancel ends it with a cause.
+// Register adds a turn. cancel ends the turn with a cause.
 func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agent cli.Agent,
 	cancel context.CancelCauseFunc) *Run {
 	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent,
@@ -38,7 +38,7 @@ func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agen
 	return run
 }
 
-// wall returns the time without its monotonic part, which stands still while the machine is suspended.
+// wall returns the time without its monotonic part, because the monotonic clock stops while the machine is suspended.
 func (r *Registry) wall() time.Time { return r.now().Round(0) }
 
 // Unregister removes run. A second call changes nothing.
@@ -53,12 +53,13 @@ func (r *Registry) HasActive(conversation cli.Conversation) bool {
 	return len(r.find(func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// Abort ends the turns of conversation with the cause ErrAborted; false if none was running. It does not wait.
+// Abort ends the turns of a conversation with the cause ErrAborted. It returns false if no turn was running. It does
+// not wait.
 func (r *Registry) Abort(conversation cli.Conversation) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// AbortTurn ends one turn with the cause ErrAborted; false if it is not running. It does not wait.
+// AbortTurn ends one turn with the cause ErrAborted. It returns false if the turn is not running. It does not wait.
 func (r *Registry) AbortTurn(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }

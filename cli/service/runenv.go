@@ -12,7 +12,7 @@ import (
 	"ductor/lang"
 )
 
-// runEnv is an environment with the service's knowledge about it. This host is one too.
+// runEnv is an environment, with everything that the service knows about it. This host is also an environment.
 type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
@@ -47,7 +47,7 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
-// at returns an agent in an environment, or a Failure. It never returns an agent of another environment.
+// at returns an agent of an environment, or a Failure. It never returns an agent of another environment.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
@@ -60,7 +60,7 @@ func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Fa
 	return entry, nil
 }
 
-// lost converts an error of an environment, which is not the agent's fault, to a Failure.
+// lost converts an error of an environment to a Failure. The error is not the agent's fault.
 func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	var f *cli.Failure
 	if at.sandbox == "" || errors.As(err, &f) {
@@ -69,8 +69,8 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named sets the environment of a failure. A program that was killed from outside in a sandbox was killed together with
-// it.
+// named sets the environment of a failure. If a program in a sandbox was killed from outside, it was killed together
+// with the sandbox.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
@@ -83,8 +83,8 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	return &named
 }
 
-// unended adapts the Result of a turn that was cut short: if err shows that the sandbox could not be reached to end the
-// turn, the Result must not claim that it is over.
+// unended adapts the Result of a turn that was cut short. If err shows that the sandbox could not be reached to end the
+// turn, the Result must not claim that the turn has ended.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	var lost *cli.Failure
 	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
@@ -110,8 +110,8 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn: the runs of the previous process are known, the session has its home, and
-// the files of the prompt are there. It returns when ctx is done.
+// ready prepares the environment for a turn. After it, the runs of the previous process are known, the session has its
+// home, and the files of the prompt exist in the environment. If ctx is done first, ready returns at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {
@@ -160,7 +160,8 @@ func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	return at.homes.Home(ctx, req.Session)
 }
 
-// bringer returns the launcher that copies files to the environment; nil if the environment sees this host's files.
+// bringer returns the launcher that copies files to the environment. It returns nil if the environment sees this host's
+// files.
 func (at *runEnv) bringer() cli.Bringer {
 	for _, l := range at.launchers {
 		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
@@ -178,8 +179,8 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is the time after which users see that they wait for a sandbox, and then the time between two updates. It is
-// shorter than the time after which a chat shows that the agent is thinking.
+// slowPlace is the time after which users see that a turn waits for a sandbox. It is also the interval between two
+// updates of that message. It is shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
 // preparing describes the current step of an environment's creation.
@@ -192,7 +193,8 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace waits for a slow answer of an environment. It returns false if ctx is done.
+// awaitPlace waits for an answer of an environment, and shows users that the turn waits. It returns false if ctx is
+// done first.
 func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time

@@ -18,8 +18,8 @@ type agentEntry struct {
 	models   *cached[modelList]
 }
 
-// runEnvs has all environments, this host first. It opens an environment of a single conversation when it is first
-// needed. Safe for concurrent use.
+// runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
+// when it is first needed. Safe for concurrent use.
 type runEnvs struct {
 	open func(cli.Sandbox) *runEnv // returns nil if there should be none
 
@@ -70,7 +70,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation; nil if there should be none.
+// openRunEnv opens the environment of one conversation. It returns nil if the conversation should have none.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil

@@ -1,7 +1,8 @@
 // Package service is the only gateway to all agents: it finds the agent, keeps its session between turns, limits the
 // number of processes, and recovers if that is safe.
 //
-// It knows no dialect: cli.Providers contain those. It knows nothing of chats, queues or SQLite, and starts no process.
+// The package contains no dialects; cli.Providers do. It knows nothing of chats, queues or SQLite, and starts no
+// processes itself.
 package service
 
 import (
@@ -18,7 +19,7 @@ import (
 	"ductor/cli"
 )
 
-// Service is the only gateway to all agents: it finds the agent, keeps its session warm between turns, runs the turn
+// Service is the only gateway to all agents: it finds the agent, keeps its session open between turns, runs the turn,
 // and recovers if that is safe. It holds no lock while it starts, queries or closes anything, so conversations never
 // wait for each other. Safe for concurrent use.
 type Service struct {
@@ -91,17 +92,17 @@ func New(opts Options) (*Service, error) {
 // Registry returns the registry of running turns in all environments.
 func (s *Service) Registry() *Registry { return s.registry }
 
-// Abort implements orchestrator.Gateway. It returns at once: Run returns when all processes are dead.
+// Abort implements orchestrator.Gateway. It returns at once. Run returns when all processes are dead.
 func (s *Service) Abort(conversation cli.Conversation) bool { return s.registry.Abort(conversation) }
 
-// AbortTurn ends one turn; false if it is not running. It returns at once.
+// AbortTurn ends one turn. It returns false if the turn is not running. It returns at once.
 func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(turn) }
 
 // Release implements orchestrator.Gateway. A busy session is closed at the end of its turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
-// Close ends every turn and every session, and waits for them until ctx is done. The Results name the stop of ductor.
-// A later Run fails. Idempotent.
+// Close ends every turn and every session, and waits for them until ctx is done. The Results report that ductor stops.
+// Calls of Run fail after that. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
@@ -109,8 +110,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach detaches from every turn and every session with background work: they continue, and ductor finds them after
-// its next start. The Results of the turns have Detached set. Otherwise it works like Close.
+// Detach detaches from every turn and from every session with background work. They continue, and the next process of
+// ductor finds them. The Results of the turns have Detached set. In all other respects Detach works like Close.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrDetached, s.pool.detachAll); err != nil {
 		return fmt.Errorf("detach from the agents: %w", err)
@@ -131,13 +132,14 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 }
 
 // Run runs one turn of req with agent, only in the environment that req names. It returns the Result, which is also the
-// last event. emit is called serially and must not block for long.
+// last event. It calls emit serially; emit must not block for long.
 //
-// A cancelled ctx, an Abort and the timeout end the turn and everything it started; the text so far is kept. Run emits
-// the Result as soon as the agent is silent, and returns when all processes are dead.
+// If ctx is cancelled, Abort is called or the time limit is reached, Run ends the turn and everything it started. It
+// keeps the text until then. Run emits the Result as soon as the agent is silent, and returns when all processes are
+// dead.
 //
 // If a live agent broke before it showed anything, Run tries once more with a one-shot process, and marks the Result as
-// Fallback. It never repeats anything that may have had an effect.
+// Fallback. Run never repeats anything that may have had an effect.
 func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
@@ -169,7 +171,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	return run(ctx, entry, req, emit)
 }
 
-// refusal returns the Result of a turn that comes too late.
+// refusal returns the Result of a turn that came after the service was closed.
 func (s *Service) refusal(agent cli.Agent) cli.Result {
 	cause := context.Cause(s.base)
 	if errors.Is(cause, cli.ErrDetached) {
@@ -179,7 +181,8 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 		Cause: cli.ErrClosing}}
 }
 
-// leastLimit is the time for a turn whose limit passed while no ductor was running, in order to read its output.
+// leastLimit is the least time that a turn gets. If the limit of a turn passed while no ductor was running, the next
+// process needs this time to read the turn's output.
 const leastLimit = 10 * time.Second
 
 // limit returns how long a turn may still run.

@@ -10,9 +10,9 @@ import (
 	"ductor/cli"
 )
 
-// Decide passes a user's answer to the agent of a running turn. It returns when the answer is on its way, or
-// ErrNotAsked if no request with this ID is waiting in this turn, for example because the turn is over. An answer never
-// reaches another turn than its own. Safe for concurrent use.
+// Decide passes a user's answer to the agent of a running turn. It returns when the answer is on its way. It returns
+// ErrNotAsked if no request with this ID is waiting in this turn, for example because the turn has ended. An answer
+// never reaches another turn. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
 		decider, ok := to.session.session.(cli.Decider)
@@ -40,16 +40,17 @@ func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) err
 	return at.bring(ctx, files)
 }
 
-// Steer adds req's prompt to a running turn. It returns when the agent has it. It returns ErrNoTurn if the turn is not
-// running or accepts nothing any more, and an error that matches errors.ErrUnsupported if the agent accepts no messages
-// while it works. After any other error it is unknown whether the agent has the prompt. Safe for concurrent use.
+// Steer adds req's prompt to a running turn, and returns when the agent has it. It returns ErrNoTurn if the turn is not
+// running or no longer accepts messages. It returns an error that matches errors.ErrUnsupported if the agent never
+// accepts messages while it works. After any other error it is unknown whether the agent has the prompt. Safe for
+// concurrent use.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		steerer, ok := to.session.session.(cli.Steerer)
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// The message's own turn will report why
+		// ErrNoTurn leads to a turn of its own for the message. That turn reports the error.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
@@ -58,8 +59,8 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 }
 
 // SetPermission switches the agent of a running turn to another permission mode. It returns ErrNoTurn if the turn is
-// not running, and an error that matches errors.ErrUnsupported if the agent cannot change its mode while it works.
-// After any other error the agent's mode is unknown. Safe for concurrent use.
+// not running. It returns an error that matches errors.ErrUnsupported if the agent cannot change its mode while it
+// works. After any other error the agent's mode is unknown. Safe for concurrent use.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
@@ -83,8 +84,8 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present maps each running turn to its session. A session runs one turn after the other, and an agent may use the same
-// request ID in each. So a turn is only removed when no caller uses it any more.
+// present maps each running turn to its session. A session runs one turn after another, and an agent may use the same
+// request ID in each turn. So a turn is removed only when no caller uses it anymore.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -99,8 +100,8 @@ type presence struct {
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
-// enter adds a turn until leave is called. leave cancels the calls in progress and waits for them, at most for
-// patience; false if that was too short.
+// enter adds a turn; leave removes it. leave cancels the calls that use the turn and waits for them, but not longer
+// than patience. It returns false if they take longer.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
@@ -121,7 +122,7 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f with a running turn; it returns absent if the turn is not running.
+// with calls f with a running turn. It returns absent if the turn is not running.
 func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
@@ -137,11 +138,12 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
 	return guard(e.session.agent, func() error { return f(ctx, e) })
 }
 
-// askLimit is how long an agent may take to answer a query about itself, including its start.
+// askLimit limits the time that an agent may take to answer a query about itself, including its start.
 const askLimit = 30 * time.Second
 
-// Fill asks an agent how full the context of a session is, and which parts fill it. req resumes the session. turn is its
-// running turn, or empty. The error matches errors.ErrUnsupported if the agent does not report it.
+// Fill asks an agent how full the context of a session is, and which parts fill it. req resumes the session. turn is
+// the session's running turn, or empty. If the agent does not report its context, the error matches
+// errors.ErrUnsupported.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -151,8 +153,8 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent, for the same session as Fill. The error matches
-// errors.ErrUnsupported if the agent has none.
+// Commands lists the commands and skills of an agent, for the same session as Fill. If the agent has none, the error
+// matches errors.ErrUnsupported.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -162,7 +164,7 @@ func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request
 	return list, err
 }
 
-// inquire asks a session a question that only sessions of type S answer.
+// inquire asks a session a question. Only sessions that implement S can answer it.
 func inquire[S, A any](ctx context.Context, session cli.Session,
 	question func(S, context.Context) (A, error)) (answer A, err error) {
 	able, ok := session.(S)
@@ -172,8 +174,9 @@ func inquire[S, A any](ctx context.Context, session cli.Session,
 	return question(able, ctx)
 }
 
-// withSession calls f with a live session of a conversation: of the running turn, or else the idle session. Without an
-// idle session, it opens a session for the next turn. It starts no turn.
+// withSession calls f with a live session of a conversation. It uses the session of the running turn, or otherwise the
+// idle session. If the conversation has no idle session, withSession opens one, which the next turn then uses. It
+// starts no turn.
 func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID,
 	f func(context.Context, cli.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -208,7 +211,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	return err
 }
 
-// borrow takes the idle session of a conversation, or opens one.
+// borrow takes the idle session of a conversation from the pool, or opens a session.
 func (s *Service) borrow(ctx context.Context, entry *agentEntry, req cli.Request) (*pooled, error) {
 	req, err := s.ready(ctx, entry, req, nil)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"ductor/lang"
 )
 
-// surveyWait is how long a sandbox may take to list the runs of the previous process, and to continue them.
+// surveyWait limits the time that a sandbox may take to list the runs of the previous process, and to continue them.
 const surveyWait = 10 * time.Second
 
-// surveyAgain is the pause between two tries for a sandbox that could not list them.
+// surveyAgain is the pause between attempts to list the runs of a sandbox that did not answer.
 const surveyAgain = 30 * time.Second
 
-// sighting is one launcher's list of runs of the previous process.
+// sighting is the list of runs of the previous process that one launcher found.
 type sighting struct {
 	runEnv *runEnv
 	from   cli.Launcher
@@ -27,11 +27,11 @@ type sighting struct {
 }
 
 // Survey lists the runs of the previous process of ductor, and returns the state of each open turn. It adds sessions
-// with background work to the pool. It ends other runs in the background, and their conversations start nothing before
-// that. Call it once, before the first Run.
+// with background work to the pool. It ends all other runs in the background; until they have ended, their
+// conversations start nothing. Call it once, before the first Run.
 //
-// It queries all environments at the same time, and a sandbox has ten seconds. If a sandbox does not answer, its runs
-// are ended as soon as it does; until then no turn starts there. Errors concern only this host.
+// It queries all environments at the same time. A sandbox has ten seconds. If it does not answer, its runs are ended as
+// soon as it does, and no turn starts there before that. Errors concern only this host.
 func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
@@ -120,7 +120,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run if open turns start in it. It ignores turns of other environments.
+// claim keeps a run if open turns started in it. It ignores turns of other environments.
 func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
 	for _, t := range open {
@@ -151,8 +151,8 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	return true
 }
 
-// takeUp adds an environment's sessions with background work to the pool and ends the other runs. A sandbox has time
-// until the given deadline.
+// takeUp adds an environment's sessions with background work to the pool, and ends the other runs. until is the
+// deadline for a sandbox.
 func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool,
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
@@ -169,8 +169,8 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 	return adopted
 }
 
-// liveEntry returns the agent of a live run that ductor can attach to; nil if it cannot, or if the agent no longer runs
-// live.
+// liveEntry returns the agent of a live run to which ductor can attach. It returns nil if ductor cannot attach, or if
+// the agent no longer runs in live mode.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
 	entry := left.runEnv.agents[run.Agent]
@@ -183,7 +183,7 @@ func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	return entry
 }
 
-// adoptIdle adds the session of a run with background work to the pool. It does not ask the agent for its mode: if that
+// adoptIdle adds the session of a run with background work to the pool. It does not check the agent's mode: if the mode
 // has changed, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
@@ -204,8 +204,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed handles a sandbox whose runs of the previous process are unknown or could not be ended. Their turns already
-// count as ended, so missed retries in the background until the runs are ended.
+// missed handles a sandbox if the runs of the previous process there are unknown or could not be ended. The turns of
+// these runs already count as ended. So missed retries in the background until the runs have ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
@@ -234,7 +234,7 @@ func (s *Service) missed(at *runEnv, err error) {
 	})
 }
 
-// sighted makes sure that the runs of the previous process in an environment are known. It returns an error if that is
+// sighted ensures that ductor knows the runs of the previous process in an environment. It returns an error if that is
 // impossible.
 func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {

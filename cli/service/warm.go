@@ -7,13 +7,16 @@ import (
 	"ductor/cli"
 )
 
-// warmLimit limits the time for opening a session ahead. A turn that comes during it waits for the session.
+// warmLimit limits the time for opening a session ahead of its turn. If the turn comes in that time, it waits for the
+// session.
 const warmLimit = time.Minute
 
-// Warm opens the session that req will need ahead of its turn, and returns at once. It does so only if the conversation
-// has no turn and a process may be started without ending another conversation's; a session of this conversation that
-// does not fit makes way. The next Run uses the session if it fits; otherwise it is closed after the idle limit. Warm
-// ignores failures, because the turn reports them. A second Warm of a conversation replaces the first.
+// Warm opens the session for req ahead of its turn, and returns at once. It opens a session only if the conversation
+// has no turn, and if that does not end the process of another conversation. It closes a session of this conversation
+// that does not fit.
+//
+// The next Run uses the session if it fits; otherwise the session is closed after the idle limit. Warm ignores
+// failures, because the turn reports them. A second Warm for a conversation replaces the first.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure == nil {

@@ -16,8 +16,8 @@ const (
 	Detaches Leaving = "detaches" // its turn continues without ductor, and so does the process
 )
 
-// Leave removes a session from the process. The last one ends the process with everything it started, or detaches from
-// it.
+// Leave removes a session from the process. If it was the last session, Leave ends the process with everything it
+// started, or detaches from it.
 func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	last, state := p.leave(how)
 	switch {
@@ -32,7 +32,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	return p.Stop(ctx, p.pool.opts.Grace)
 }
 
-// leave removes a session. It reports whether that was the last one, and the state of the process at that time.
+// leave removes a session. It reports whether that was the last session, and the state that the process had then.
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -25,7 +25,7 @@ func (ms *Members[M]) Changed(c turn.Change) {
 	}
 }
 
-// Add adds m. It returns false if the session already has a different one.
+// Add adds m. It returns false if the session already has a different value.
 func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	if _, taken := ms.Of(id); taken {
 		return false
@@ -44,7 +44,7 @@ func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.all[id] = m
 }
 
-// Remove removes m, unless the session has a different one by now.
+// Remove removes m. It does nothing if the session has a different value in the meantime.
 func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

@@ -2,7 +2,7 @@ package shared
 
 import "ductor/cli"
 
-// State is the state of a process. It decides whether sessions may join.
+// State is the state of a process. It determines whether sessions may join.
 type State string
 
 // The states of a process.
@@ -11,13 +11,14 @@ const (
 	Ready    State = "ready"
 	Attached State = "attached" // takes no session, and ends with those that resume a turn in it
 	Draining State = "draining" // takes no session, and ends with its last session
-	// Takes no session, and ends with its last turn, because child processes of an aborted turn may still run.
+	// Ending: the process takes no sessions, and ends with its last turn, because child processes of an aborted turn
+	// may still run.
 	Ending   State = "ending"
 	Detached State = "detached" // takes no session, and continues without ductor when its sessions have left
 	Dead     State = "dead"     // failed to start, or its output has ended
 )
 
-// occupancy counts the sessions and turns of a process. Its state decides whether more may join.
+// occupancy counts the sessions and turns of a process. Its state determines whether more may join.
 type occupancy struct {
 	state    State
 	givenUp  bool                   // it was draining or ending before it died

@@ -15,10 +15,10 @@ type Options struct {
 	Framing    frames.Framing
 	Codec      rpc.Codec     // nil means rpc.JSON{}
 	StartLimit time.Duration // limit until a process is ready; 0 means DefaultStartLimit
-	// Goodbye is how long a process may take to end after its input is closed, if its last session ended well; 0 means
-	// it is stopped at once.
+	// Goodbye is how long a process may take to end after its input is closed. It applies if the last session ended
+	// well. 0 means that the process is stopped at once.
 	Goodbye time.Duration
 }
 
-// DefaultStartLimit is the default of Options.StartLimit: a busy small machine is slow.
+// DefaultStartLimit is the default of Options.StartLimit. It is long, because a busy small machine is slow.
 const DefaultStartLimit = 2 * time.Minute

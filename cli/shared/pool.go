@@ -8,14 +8,14 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Pool has the processes of one dialect. One lock guards the states of all of them, and no method waits while it holds
-// the lock. Safe for concurrent use.
+// Pool has the processes of one dialect. One lock guards the states of all processes. No method waits for anything
+// while it holds the lock. Safe for concurrent use.
 type Pool[S Server] struct {
 	base
 	server func(*Process) S
 }
 
-// NewPool creates a Pool. server creates the dialect's part of a process that is not started yet.
+// NewPool creates a Pool. server creates the dialect's part of a process that has not started yet.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
 	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
@@ -32,7 +32,7 @@ func (p *Pool[S]) make(key string, sessions int) *Process {
 	return proc
 }
 
-// Join adds a session to the process with this key. If none runs, it starts one with command.
+// Join adds a session to the process with this key. If no such process runs, Join starts one with command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -43,12 +43,13 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		// The process has ended or will soon, and other code handles its end.
+		// The process has ended or will end soon. Other code handles that.
 		_ = proc.Leave(context.WithoutCancel(ctx), Unused)
 	}
 }
 
-// reserve adds a session to the process with this key. If none exists, it creates the process, and mine is true.
+// reserve adds a session to the process with this key. If no such process exists, it creates one and returns true for
+// mine.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +61,7 @@ func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	return p.open[key], true
 }
 
-// joined waits until a process is ready for a session that it already counts.
+// joined waits until a process is ready. The process already counts the session.
 func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	if err = proc.wait(ctx, proc.ready); err == nil {
 		err = proc.err
@@ -84,14 +85,14 @@ func (p *Process) start(command cli.Command) {
 	})
 }
 
-// Private starts a process for one session, which no other session joins.
+// Private starts a process for one session. No other session joins that process.
 func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
 	proc := p.make("", 1)
 	go proc.start(command)
 	return p.joined(ctx, proc)
 }
 
-// Running adds a session to the process with this key, if that is ready.
+// Running adds a session to the process with this key, if that process is ready.
 func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	p.mu.Lock()
 	proc := p.joinable(key)
@@ -105,8 +106,8 @@ func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	return proc.server.(S), true
 }
 
-// PID returns the PID of the process that a session with this key would join; 0 if that process must be started or is
-// starting.
+// PID returns the PID of the process that a session with this key would join. It returns 0 if that process must be
+// started or is starting.
 func (p *Pool[S]) PID(key string) int {
 	p.mu.Lock()
 	proc := p.open[key]

@@ -12,19 +12,19 @@ import (
 	"ductor/cli/turn"
 )
 
-// stopSlack is how long stopping a process may take beyond its grace.
+// stopSlack is how much longer than its grace stopping a process may take.
 const stopSlack = 10 * time.Second
 
-// Server is the dialect's part of a process; it embeds the *Process.
+// Server is the dialect's part of a process. It embeds the *Process.
 type Server interface {
-	// Notified, Requested and Changed are the methods of rpc.Handler. Turns learn the end of the output from
-	// Process.Gone.
+	// Notified, Requested and Changed are the methods of rpc.Handler. Turns use Process.Gone to detect the end of the
+	// output.
 	rpc.Handler
 	// Greet prepares a new process for sessions. Its error explains why the process cannot be used.
 	Greet(ctx context.Context) error
-	// Await prepares for a turn of the previous process of ductor that may be resumed: from now on it stores the
-	// agent's messages for that turn. kept is for Pool.Resume, and nil if the mark is invalid. drop reverts it if no
-	// request resumes the turn in time.
+	// Await prepares for a turn of the previous process of ductor that may be resumed. From then on it stores the
+	// agent's messages for that turn. kept is the value for Pool.Resume; it is nil if the mark is invalid. If no
+	// request resumes the turn in time, drop undoes Await.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
@@ -38,7 +38,7 @@ type Process struct {
 	ready chan struct{} // closed when the process has started or failed to start
 	life  lifetime
 
-	// These are valid once ready is closed.
+	// The following fields are valid when ready is closed.
 	err  error // why the connection failed
 	prog cli.Process
 	peer *rpc.Peer
@@ -64,7 +64,7 @@ type base struct {
 	attached map[cli.RunID]*Process // processes with turns to resume
 }
 
-// joinable returns the process with this key if it takes sessions or will soon. mu is held.
+// joinable returns the process with this key, if it takes sessions or will do so soon. mu is held.
 func (p *base) joinable(key string) *Process {
 	proc := p.open[key]
 	if proc != nil && proc.use.state == Ready && proc.exited() {
@@ -85,10 +85,10 @@ func (p *Process) Key() string { return p.key }
 // Life returns a context that is done when the process should end.
 func (p *Process) Life() context.Context { return p.life.ctx }
 
-// Gone is closed when the process has ended, or ductor detached from it.
+// Gone returns a channel that is closed when the process has ended, or ductor has detached from it.
 func (p *Process) Gone() <-chan struct{} { return p.life.gone }
 
-// Failure returns the failure of a turn during which the process ended. It waits until the process is gone.
+// Failure returns the failure of a turn during which the process ended. It waits until the process has ended.
 func (p *Process) Failure() *cli.Failure {
 	<-p.life.gone
 	f := *p.life.failure
@@ -113,7 +113,7 @@ func (p *Process) PID() int {
 	return p.prog.PID()
 }
 
-// exited reports whether the program of a process that was ready has ended. Its output may continue for a moment.
+// exited reports whether the program of a process that was ready has ended. Its output may still be read for a moment.
 func (p *Process) exited() bool {
 	select {
 	case <-p.prog.Done():
@@ -130,8 +130,8 @@ func (p *Process) State() State {
 	return p.use.state
 }
 
-// GivenUp reports whether the process stopped taking sessions before it ended. A request that failed in it may succeed
-// in another process.
+// GivenUp reports whether the process stopped taking sessions before it ended. If a request failed in such a process,
+// it may succeed in another.
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -145,7 +145,8 @@ func (p *Process) Alone() bool {
 	return p.use.sessions <= 1
 }
 
-// prepare runs f in the background to start the process or attach to it. It ends a process that cannot be used.
+// prepare runs f in the background. f starts the process or attaches to it. If the process cannot be used, prepare ends
+// it.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
 	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.StartLimit)
@@ -170,7 +171,7 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause combines err with the error of the attempt to fix it.
+// withCause combines err with the error of an attempt to fix err.
 func withCause(err, more error) error {
 	if more == nil {
 		return err
@@ -185,7 +186,7 @@ func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is a Server that also ends a process whose output has ended.
+// handler is a Server that also ends its process when the process's output has ended.
 type handler struct {
 	Server
 	process *Process
@@ -199,7 +200,7 @@ func (h handler) Changed(c turn.Change) {
 	h.Server.Changed(c)
 }
 
-// ended ends a process whose output is over, and records why it is gone.
+// ended ends a process whose output has ended, and records the reason.
 func (p *Process) ended() {
 	p.pool.mu.Lock()
 	detached := p.use.state == Detached
@@ -230,7 +231,7 @@ func (p *Process) become(s State) {
 	}
 }
 
-// Drain rejects further sessions and turns. It reports whether no turn but the caller's is running.
+// Drain rejects further sessions and turns. It reports whether the caller's turn is the only one that is running.
 func (p *Process) Drain() (alone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -264,7 +265,7 @@ func (p *Process) halt(ctx context.Context, grace time.Duration) error {
 	return errors.Join(p.peer.Stop(ctx, grace), p.wait(ctx, p.life.gone), p.await(ctx))
 }
 
-// detach detaches from the process, which continues, and waits for its goroutines.
+// detach detaches from the process and waits for its goroutines. The process continues.
 func (p *Process) detach() {
 	err := p.peer.Detach()
 	p.life.end()

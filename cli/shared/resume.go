@@ -8,11 +8,12 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait is how long an attached process waits for requests that resume its turns.
+// resumeWait limits how long an attached process waits for requests that resume its turns.
 const resumeWait = time.Minute
 
-// Resume returns the value that Server.Await kept for a turn in a run of the previous process of ductor. It attaches to
-// the run once, at the first of its turns. The process serves these turns and then ends. Errors are *cli.Failure.
+// Resume returns the value that Server.Await returned for a turn in a run of the previous process of ductor. It
+// attaches to the run only once, for the first of its turns. The process serves only these turns, and then ends. Errors
+// are *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":
@@ -45,7 +46,7 @@ func (p *base) nothingLeft() error {
 	return cli.Failf(cli.UnknownFailure, p.opts.Agent, "nothing is left of this turn")
 }
 
-// attach attaches at the oldest turn.
+// attach attaches to the run at the position of the oldest turn.
 func (p *Process) attach(left cli.LeftRun) {
 	p.prepare(func(ctx context.Context) error {
 		from := left.OutputEnd
@@ -84,7 +85,7 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	p.use.running = len(all)
 }
 
-// claim removes a turn from the awaited ones and returns its kept value; nil if the turn is not awaited.
+// claim removes a turn from the awaited turns and returns its kept value. It returns nil if the turn is not awaited.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *Process) claim(turn cli.TurnID) (kept any) {
 	return kept
 }
 
-// expire gives up the turns that no request has resumed in time.
+// expire gives up the turns that were not resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
 	all := p.use.awaited

@@ -28,20 +28,20 @@ const (
 
 // AgentSession is the dialect's part of a Session in one process.
 type AgentSession[M any] interface {
-	// ID returns the agent's name of the session, after Open and after each turn. It does not change, but may be empty
-	// before the end of the first turn.
+	// ID returns the agent's ID of the session. It is available after Open and after each turn. It does not change, but
+	// may be empty before the end of the first turn.
 	ID() cli.AgentSessionID
 	Host() *Process // constant
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the settings of the session suit req. Session checks req.Resume and the process.
+	// Fits reports whether the settings of the session suit req. Session itself checks req.Resume and the process.
 	Fits(req cli.Request) bool
-	// Check returns why the agent would not accept t.Req in any process. The current one may be dead.
+	// Check returns an error if the agent would not accept t.Req in any process. The current process may be dead.
 	Check(t *Turn[M]) error
-	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
-	// prompt.
+	// Begin adjusts the session to t.Req and returns the dialect's part of the turn. If t was adopted, it adjusts
+	// nothing. It sends no prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
-	// Stop ends the process because its agent does not end a turn. It may spare a process with other turns.
+	// Stop ends the process if its agent does not end a turn. It may spare a process in which other turns run.
 	Stop(ctx context.Context, grace time.Duration) error
 	// Goodbye ends the session before it leaves its process, and returns how it leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
@@ -51,18 +51,19 @@ type AgentSession[M any] interface {
 
 // Dialect describes the sessions of a dialect.
 type Dialect[M any] struct {
-	// Join joins a process that suits req, and returns the session there, which is not open yet. Its messages are to be
-	// delivered to s.
+	// Join joins a process that suits req, and returns the session there. The session is not open yet. Its messages
+	// must be delivered to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
-	// Prompt is the beginning of the ids of requests that start turns. The next process of ductor knows them by it.
+	// Prompt is the beginning of the ids of requests that start turns. The next process of ductor recognizes such
+	// requests by it.
 	Prompt           string
 	Start, Interrupt time.Duration // see turn.Limits
 }
 
 // Session is a session in a process that it may share with others. If the process takes no more turns, the next turn
-// continues the session in another one.
+// continues the session in another process.
 //
-// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
+// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe at any time.
 type Session[M any] struct {
 	opts    *Options
 	dialect *Dialect[M]
@@ -78,7 +79,7 @@ type Session[M any] struct {
 	err   error         // the error of Close
 }
 
-// adopted is where a turn began that the previous process of ductor started.
+// adopted is the position at which a turn began that the previous process of ductor started.
 type adopted struct {
 	mark cli.Mark
 	sent bool // its prompt reached the agent
@@ -89,7 +90,7 @@ func NewSession[M any, S Server](p *Pool[S], d *Dialect[M]) *Session[M] {
 	return &Session[M]{opts: &p.opts, dialect: d, phase: PhaseOpening, inbox: turn.NewQueue[Item[M]](0)}
 }
 
-// Adopt returns the session of a turn that a request may resume. sent reports whether its prompt reached the agent.
+// Adopt returns the session of a turn that a request may resume. sent is set if the turn's prompt reached the agent.
 func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *Session[M] {
 	s := &Session[M]{
 		opts: &agent.Host().pool.opts, dialect: d, phase: PhaseAdopted, inbox: turn.NewQueue[Item[M]](0),
@@ -99,13 +100,13 @@ func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *
 	return s
 }
 
-// errClosed is the failure of a session that was closed meanwhile.
+// errClosed returns the failure of a session that was closed in the meantime.
 func (s *Session[M]) errClosed() *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "the session is closed")
 }
 
-// Open opens the session in a process. If that takes no more sessions meanwhile, Open uses another. Errors are
-// *cli.Failure.
+// Open opens the session in a process. If that process stops taking sessions in the meantime, Open uses another. Errors
+// are *cli.Failure.
 func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	for {
 		agent, err := s.dialect.Join(ctx, s, req)
@@ -128,8 +129,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened assigns the session the process in which it was opened, and drops the messages so far. It returns false if the
-// session is closed.
+// opened stores the process in which the session was opened, and drops the messages that have arrived. It returns false
+// if the session is closed.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,7 @@ func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	return true
 }
 
-// reopen opens the session in another process. A session without a turn is created again.
+// reopen opens the session in another process. If the session has had no turn, it is created again.
 func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was, agent := s.phase, s.agent
@@ -179,7 +180,7 @@ func (s *Session[M]) Agent() AgentSession[M] {
 	return s.agent
 }
 
-// usable returns the session in its process, or nil if no turn may start there.
+// usable returns the dialect's part of the session. It returns nil if no turn may start in its process.
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,8 +225,8 @@ func (s *Session[M]) Info() cli.SessionInfo {
 	return info
 }
 
-// Running returns the dialect's part of the running turn, or nil. A turn runs from the sending of its prompt to its
-// end.
+// Running returns the dialect's part of the running turn, or nil. A turn counts as running from the sending of its
+// prompt to its end.
 func (s *Session[M]) Running() AgentTurn[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +292,7 @@ func (s *Session[M]) Detach() {
 	}
 }
 
-// shut prevents further turns, and returns the current one. first is false if an earlier call did it.
+// shut prevents further turns, and returns the current one. first is false if an earlier call already did so.
 func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +302,8 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove removes the session from its process, for the caller to leave it. It returns nil if it is in none.
+// remove removes the session from its process. The caller must then leave the process. It returns nil if the session is
+// in no process.
 func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,7 +312,7 @@ func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
 	return agent, was
 }
 
-// Deliver passes an item with a size in bytes to the turn. It returns false if no turn gets it.
+// Deliver passes an item with a size in bytes to the turn. It returns false if no turn can receive it.
 func (s *Session[M]) Deliver(i Item[M], size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,7 +339,7 @@ func (s *Session[M]) Inbox() *turn.Queue[Item[M]] {
 	return s.inbox
 }
 
-// begin directs messages to t from now on. It returns false if the session takes no turn.
+// begin directs all later messages to t. It returns false if the session takes no turn.
 func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,7 +355,7 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	return true
 }
 
-// end directs no more messages to t, and returns the messages that t has not handled.
+// end stops directing messages to t, and returns the messages that t has not handled.
 func (s *Session[M]) end(t *Turn[M], to Phase) []Item[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

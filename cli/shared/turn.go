@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Item is something that a turn must handle: a message, the answer to its prompt, why the prompt was not sent, or a
-// change of the output. An empty Item makes the turn check whether it is over.
+// Item is something that a turn must handle: a message, the answer to its prompt, the reason why the prompt was not
+// sent, or a change of the output. An empty Item makes the turn check whether it is over.
 type Item[M any] struct {
 	End     int64 // the offset in the output after it; 0 if it is not output
 	Message M
@@ -33,10 +33,11 @@ const (
 
 // AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
 type AgentTurn[M any] interface {
-	// Start emits the session's id, which is the first event, unless the agent has not named the session yet.
+	// Start emits the session's id, which is the first event. It emits nothing if the agent has not named the session
+	// yet.
 	Start()
-	// Prompt returns the request that starts the turn; Turn sets its ID, Answered and Unsent. It may have to ask the
-	// agent first.
+	// Prompt returns the request that starts the turn. Turn sets its ID, Answered and Unsent. Prompt may have to ask
+	// the agent first.
 	Prompt(ctx context.Context) (rpc.Prompt, error)
 	// Replied handles the answer to the prompt. An error means that the agent rejected the prompt.
 	Replied(m rpc.Message) error
@@ -46,8 +47,8 @@ type AgentTurn[M any] interface {
 	// Interrupt asks the agent to end the turn, without waiting.
 	Interrupt() error
 	Approvals() Approvals
-	// End returns the next phase of the session, and how the turn ended for its process. A turn that was detached has
-	// no End. Result follows.
+	// End returns the next phase of the session, and how the turn ended for its process. The caller calls Result after
+	// End. It does not call End for a turn that was detached.
 	End(end turn.End) (Phase, TurnEnd)
 	Late(m M) // handles a message after the end of the turn
 	Result(end turn.End) cli.Result
@@ -68,7 +69,7 @@ type Hopeless interface {
 	Hopeless() bool
 }
 
-// Turn is a turn of a Session. All methods but Check are for its goroutine.
+// Turn is a turn of a Session. Only its goroutine may call its methods, except Check.
 type Turn[M any] struct {
 	Req     cli.Request
 	Out     *turn.Emitter
@@ -105,7 +106,7 @@ func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Ev
 	t.finish(t.Loop.Run(t.ctx))
 }
 
-// setTurn makes the turn the current one, until unset is called.
+// setTurn makes the turn the current one, until the caller calls unset.
 func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +126,9 @@ func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	}
 }
 
-// prepare readies the session for the turn and counts the turn in the process, which therefore does not end before it.
-// If the process takes no more turns, prepare uses another one: no prompt was sent yet. An adopted turn already counts.
+// prepare makes the session ready for the turn. It counts the turn in the process, so that the process does not end
+// before the turn. If the process takes no more turns, prepare uses another one, which is safe because no prompt was
+// sent yet. An adopted turn is already counted.
 func (t *Turn[M]) prepare() error {
 	s, adopted := t.session, t.Adopted != nil
 	if t.ctx.Err() != nil && !adopted {
@@ -183,7 +185,7 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	return true
 }
 
-// Context returns the context of the turn. Closing the session cancels it, too.
+// Context returns the context of the turn. It is also cancelled when the session is closed.
 func (t *Turn[M]) Context() context.Context { return t.ctx }
 
 // PromptState returns the state of the request that starts the turn.
@@ -207,7 +209,7 @@ func (t *Turn[M]) become(p PromptState) {
 	t.prompt.state = p
 }
 
-// fail records that the agent runs no turn, because the prompt failed.
+// fail records that the prompt failed, so that the agent runs no turn.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
 	t.prompt.failure = t.agent.Failure(err)
@@ -264,7 +266,7 @@ func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	return over
 }
 
-// caughtUp sends a prompt that the previous process did not send.
+// caughtUp sends the prompt if the previous process did not send it.
 func (t *Turn[M]) caughtUp() {
 	switch {
 	case t.prompt.state != PromptUnsent:
@@ -275,7 +277,7 @@ func (t *Turn[M]) caughtUp() {
 	}
 }
 
-// finish ends the turn for its session, emits the Result, and then ends it for the process.
+// finish ends the turn for its session, emits the Result, and then ends the turn for the process.
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// TurnEnd is the way a turn ended, for its process.
+// TurnEnd describes how a turn ended, from the view of its process.
 type TurnEnd string
 
 // The ways a turn ends.
 const (
 	EndOver TurnEnd = "over"
-	// Child processes of its tools may still run. Nothing distinguishes them from other turns' processes.
+	// EndLeftovers: child processes of the turn's tools may still run. They cannot be distinguished from the processes
+	// of other turns.
 	EndLeftovers TurnEnd = "leftovers"
 	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
 )
 
-// TurnStarted adds a turn, before the agent gets its prompt. A resumed turn already counts. It returns false if the
-// process ends soon: the caller should use another process.
+// TurnStarted counts a turn, before the agent gets its prompt. A resumed turn is already counted. It returns false if
+// the process ends soon; the caller should then use another process.
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -25,7 +26,8 @@ func (p *Process) TurnStarted() bool {
 	return p.use.state == Ready
 }
 
-// TurnEnded removes a turn. If the process ends with its last turn, it returns after that end.
+// TurnEnded stops counting a turn. If the process ends with its last turn, TurnEnded returns after the process has
+// ended.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
 	if !p.count(end) {
@@ -37,7 +39,7 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	}
 }
 
-// count removes a turn, and reports whether the process must be stopped now.
+// count stops counting a turn, and reports whether the process must be stopped now.
 func (p *Process) count(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -51,8 +53,8 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	return p.use.state == Ending && p.use.running == 0
 }
 
-// StopAlone rejects further sessions and turns, and stops the process unless other turns run in it: then it ends with
-// the last of them.
+// StopAlone rejects further sessions and turns. It stops the process at once if no other turn runs in it. Otherwise the
+// process ends with the last of its turns.
 func (p *Process) StopAlone(ctx context.Context, grace time.Duration) error {
 	if !p.Drain() {
 		return nil

@@ -1,8 +1,8 @@
 // Package stored lists the sessions in an agent's own files, for the dialects: each dialect defines where the files are
 // and how to parse a line.
 //
-// It reads limited parts of a limited number of files, through ductor-runner if this host does not see them. It changes
-// nothing.
+// The package reads limited parts of a limited number of files. If this host does not see the files, it reads them
+// through ductor-runner. It changes nothing.
 package stored
 
 import (
@@ -35,7 +35,7 @@ const (
 	wait        = 5 * time.Second
 )
 
-// idShape prevents an ID from being something else in an argument or a path.
+// idShape matches valid IDs. Other text could mean something else in an argument or a path.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // Source describes how to find an agent's sessions.
@@ -90,7 +90,7 @@ func (s Source) find(ctx context.Context) ([]files.File, error) {
 	return found, json.Unmarshal(raw, &found)
 }
 
-// merge adds the lines of a file to s; it returns false if the file is hidden.
+// merge adds the lines of a file to s. It returns false if the session should not be listed.
 func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	for _, part := range [][]byte{f.Head, f.Tail} {
 		for text := range bytes.Lines(part) {

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the tools without a kind, of the versions that test/agents pins and of older ones, and the tool kinds of
-// the Agent Client Protocol.
+// others lists the tools that belong to no kind, and the tool kinds of the Agent Client Protocol. It includes the tools
+// of the versions that test/agents pins, and of older versions.
 func others() []string {
 	return []string{
 		// Claude
@@ -43,7 +43,8 @@ func others() []string {
 	}
 }
 
-// KindOf returns the kind of a tool, by its name in any agent or in the Agent Client Protocol; "" if it has none.
+// KindOf returns the kind of a tool. name is the tool's name in any agent or in the Agent Client Protocol. It returns
+// "" if the tool has no kind.
 func KindOf(name string) string {
 	switch name {
 	case "execute":
@@ -55,7 +56,7 @@ func KindOf(name string) string {
 	return r.kind
 }
 
-// known lists all names that a list may have, except names of MCP servers.
+// known returns every name that a tool list may contain, except the tools of MCP servers.
 func known() []string {
 	all := others()
 	for _, r := range table() {
@@ -72,7 +73,8 @@ func ofSomeServer(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
-// Check returns the error in a name of a list, or nil if the name can apply to some agent.
+// Check returns an error if a name cannot be in a tool list. It returns nil if the name can apply to at least one
+// agent.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)
 	bare, _, _ := strings.Cut(name, "(")
@@ -90,7 +92,7 @@ func Check(name string) error {
 	}
 }
 
-// meant returns the question whether the user means the most similar name, ignoring case.
+// meant returns a question to the user: whether they meant the most similar name. It ignores case.
 func meant(name string, all []string) string {
 	slices.Sort(all)
 	lower := make([]string, len(all))
@@ -104,7 +106,7 @@ func meant(name string, all []string) string {
 	return fmt.Sprintf("; did you mean %q?", all[slices.Index(lower, near)])
 }
 
-// CheckList returns the first error of the names of a list.
+// CheckList returns the first error in the names of a list.
 func CheckList(list cli.ToolList) error {
 	for _, name := range list.Denied {
 		if err := Check(name); err != nil {
@@ -119,7 +121,7 @@ func CheckList(list cli.ToolList) error {
 	return nil
 }
 
-// CheckOnly is Check for a list of the only tools, which accepts whole tools but no rules.
+// CheckOnly is Check for the Only part of a list. Only whole tools may be there, not rules.
 func CheckOnly(name string) error {
 	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
 		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)

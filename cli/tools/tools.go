@@ -1,7 +1,8 @@
 // Package tools translates lists of tools into the agents' own words: "shell" is Bash for Claude and run_shell_command
-// for Gemini. It has the only table of these names, and combines the lists that apply to a turn.
+// for Gemini. It has the only table of these names. It also combines the lists that apply to a turn.
 //
-// The package does NOT enforce a list: the dialect does, and the code that answers the agent's requests.
+// The package does NOT enforce a list. The dialect enforces it, together with the code that answers the agent's
+// requests.
 package tools
 
 import (
@@ -18,9 +19,9 @@ type row struct {
 	own  map[cli.Agent][]string
 }
 
-// table lists the agents' tools of each kind. The names are those of the versions that test/agents pins, and of older
-// ones if they differ. Copilot's include the kinds of its permission rules (shell, write, url). Codex reads and
-// searches with its shell.
+// table lists the agents' tools of each kind. It has the names of the versions that test/agents pins, and the different
+// names of older versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex
+// reads and searches with its shell.
 func table() []row {
 	return []row{
 		{"shell", map[cli.Agent][]string{
@@ -64,9 +65,8 @@ func Kinds() []string {
 	return all
 }
 
-// ReadOnly returns the list for an agent that may read its project and the web, and nothing else. held is false for an
-// agent that no list can limit. Codex has no option to select its tools: it loses its shell, and with it all reading of
-// files.
+// ReadOnly returns the list for an agent that may only read its project and the web. held is false for an agent that no
+// list can limit. Codex has no option to select its tools. It loses its shell, so it cannot read any files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
@@ -77,8 +77,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines lists in an agent's own words: a tool must be in each Only that is not empty, and in no Denied. It
-// returns an error if the agent cannot be limited that way.
+// For combines lists in an agent's own words. A tool is permitted if it is in every Only that is not empty, and in no
+// Denied. For returns an error if the agent cannot be limited in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -109,7 +109,7 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 }
 
 // Limit translates the tool lists of a request into the words of its agent. It returns an error if the agent cannot be
-// limited that way.
+// limited in this way.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -143,11 +143,12 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	return req, nil
 }
 
-// LimitsTurns reports whether an agent ends a turn after cli.Request.MaxTurns answers of its model.
+// LimitsTurns reports whether an agent supports cli.Request.MaxTurns: it ends a turn after that many answers of its
+// model.
 func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
 
-// without removes absent servers from lists, because a server that does not run needs no limit. It returns an error for
-// a list that permits nothing else.
+// without removes absent servers from lists, because a server that does not run needs no limit. It returns an error if
+// a list permits only absent servers.
 func without(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
 	gone := func(name string) bool {
 		server, ok := cli.NamedServer(name)
@@ -169,8 +170,8 @@ func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// Own translates names into the agent's own words. It omits names that only other agents have, because the agent has
-// nothing that they could allow.
+// Own translates names into the agent's own words. It omits names that only other agents have, because this agent has
+// no such tool.
 func Own(agent cli.Agent, names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -186,7 +187,7 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// Reading returns the names whose tools change nothing.
+// Reading returns those names whose tools change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		r, _ := rowOf(name)
@@ -194,7 +195,8 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied returns the agent's tools for a denied name. A tool of another agent stands for its kind.
+// denied returns the agent's tools for a denied name. If the name is a tool of another agent, it stands for all tools
+// of the same kind.
 func denied(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
@@ -206,7 +208,7 @@ func denied(agent cli.Agent, name string) ([]string, error) {
 	return r.own[agent], nil
 }
 
-// rowOf returns the row of a kind or a tool. It ignores a rule in parentheses after the tool.
+// rowOf returns the row of a kind or a tool. name may contain a rule in parentheses, which rowOf ignores.
 func rowOf(name string) (row, bool) {
 	name, _, _ = strings.Cut(name, "(")
 	for _, r := range table() {

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// Added holds the messages that are sent into a running turn, by the dialect's own IDs. The zero value has none. Safe
+// Added holds the messages that are sent into a running turn, by the dialect's own IDs. The zero value holds none. Safe
 // for concurrent use.
 type Added struct {
 	mu   sync.Mutex
@@ -29,8 +29,8 @@ const (
 	givenBack
 )
 
-// Add adds a message that is about to be sent. isNew is false if it was added before. over is true if the turn is over
-// and accepts no messages.
+// Add adds a message that is about to be sent. isNew is false if the message was added before. over is true if the turn
+// has ended and accepts no messages.
 func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,7 +46,7 @@ func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent records the agent's name for a message; an empty name means that the message did not reach the agent.
+// Sent records the agent's name for a message. An empty name means that the message did not reach the agent.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +102,8 @@ func (a *Added) Unread() (turns []cli.TurnID) {
 	return turns
 }
 
-// End reports whether the turn may end, because no message is waiting. If so, the turn accepts no more messages.
+// End reports whether the turn may end because no message is waiting. If it returns true, the turn accepts no more
+// messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +111,7 @@ func (a *Added) End() bool {
 	return a.over
 }
 
-// Close ends the turn for messages, even if some are waiting, and reports whether there are.
+// Close makes the turn accept no more messages, even if some are waiting. It reports whether some are.
 func (a *Added) Close() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

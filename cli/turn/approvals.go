@@ -11,17 +11,17 @@ import (
 type Pending[A any] struct {
 	ID    cli.ApprovalID // the same after a restart
 	About A
-	// Ask returns the event for the user: an ApprovalAsked or a QuestionAsked. nil means that the dialect answered the
-	// agent without the user. The goroutine of the turn calls it once, when the user is to be asked.
+	// Ask returns the event for the user: an ApprovalAsked or a QuestionAsked. It returns nil if the dialect has
+	// answered the agent without the user. The goroutine of the turn calls it once, when the user should be asked.
 	Ask func() cli.Event
 }
 
-// maxPending limits the open requests of a turn. Further ones are dropped.
+// maxPending limits the open requests of a turn. Requests beyond the limit are dropped.
 const maxPending = 1 << 10
 
 // Approvals holds the open requests of one turn. Only the goroutine of the turn may call Add, Release, Withdraw and
-// Close, because they use its Emitter. The other methods are safe for concurrent use. A nil Approvals is for a turn
-// that no user attends: it is always empty.
+// Close, because they use its Emitter. The other methods are safe for concurrent use. A nil Approvals is always empty;
+// it is for a turn that no user attends.
 type Approvals[A any] struct {
 	out *Emitter
 
@@ -40,19 +40,19 @@ const (
 	closed
 )
 
-// NewApprovals creates the Approvals of a turn. Requests that were already answered are not asked again.
+// NewApprovals creates the Approvals of a turn. It does not ask again about answered requests.
 func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] {
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold delays all requests until Release: they are from the past of an adopted turn.
+// Hold delays all requests until Release, because they belong to the past of an adopted turn.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held
 	}
 }
 
-// Release asks the user the requests that are still open.
+// Release asks the user about the requests that are still open.
 func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
@@ -65,7 +65,7 @@ func (a *Approvals[A]) Release() {
 	a.tell()
 }
 
-// Add asks the user, unless the request was answered or is open.
+// Add asks the user about a request, unless the request was answered or is already open.
 func (a *Approvals[A]) Add(p Pending[A]) {
 	a.mu.Lock()
 	if a.index(p.ID) < 0 && len(a.open) < maxPending && a.phase != closed && !slices.Contains(a.answered, p.ID) {
@@ -80,7 +80,7 @@ func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell passes on the requests that the user has not been asked yet. The answer may come before Pass returns.
+// tell passes on the requests about which the user has not been asked. The answer may come before Pass returns.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]
@@ -105,7 +105,8 @@ func (a *Approvals[A]) tell() {
 	}
 }
 
-// Take removes the request with this ID to answer it. It returns false if the agent does not wait for it.
+// Take removes the request with this ID, so that the caller can answer it. It returns false if the agent does not wait
+// for an answer.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	about, err := a.TakeIf(id, func(A) error { return nil })
 	return about, err == nil
@@ -164,7 +165,7 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests that match gone. told lists the removed ones that the user had been asked.
+// remove removes the requests that match gone. told lists those removed requests about which the user had been asked.
 func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil
@@ -184,7 +185,7 @@ func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.Approv
 	return removed, told
 }
 
-// Waiting is the function for Loop.Waiting: the code that answers wakes the loop.
+// Waiting is the function for Loop.Waiting. The code that answers must wake the loop.
 func (a *Approvals[A]) Waiting() bool {
 	if a == nil {
 		return false

@@ -8,8 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// Emitter enforces the contract of Event for a provider. It keys text by message, so that a retry replaces the text it
-// repeats, ends every tool, and passes only one Result. One Emitter serves one turn; it is not safe for concurrent use.
+// Emitter enforces the contract of Event for a provider. It assigns text to messages by keys, so that a retry replaces
+// the text that it repeats. It ends every tool, and passes on only one Result. One Emitter serves one turn. It is not
+// safe for concurrent use.
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
@@ -43,7 +44,7 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 }
 
 // replay marks the following events as past, until CaughtUp. They happened at the time that timestamp returns, unless
-// that is zero. The turn's start is set to that time too.
+// that is zero. replay also sets the turn's start to that time.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
@@ -58,7 +59,8 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 // Now returns the time of the event that is being handled.
 func (e *Emitter) Now() time.Time { return e.now() }
 
-// Session names the agent's session and model. It passes on only the first call, and calls that change either.
+// Session names the agent's session and model. It passes on the first call, and later calls that change the session or
+// the model.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
@@ -73,8 +75,8 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	e.emit(next)
 }
 
-// named returns a model's name alone: empty if the agent chooses a model itself, and without the route, which Qwen Code
-// writes as $runtime|openai|NAME(openai).
+// named returns only the name of a model. It returns "" if the agent chooses a model itself. It removes the route,
+// which Qwen Code writes as $runtime|openai|NAME(openai).
 func named(model cli.ModelID) cli.ModelID {
 	id := string(model)
 	if i := strings.LastIndexByte(id, '|'); i >= 0 {
@@ -86,7 +88,7 @@ func named(model cli.ModelID) cli.ModelID {
 	return cli.ModelID(id)
 }
 
-// busiest returns the model that wrote most; empty for none. Gemini counts usage of unknown models as "auto".
+// busiest returns the model that wrote most, or "". Gemini counts the usage of unknown models as "auto".
 func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	for id, u := range all {
 		if named(id) == "" {
@@ -102,7 +104,7 @@ func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 // Named reports whether the agent has named its session.
 func (e *Emitter) Named() bool { return e.session != nil }
 
-// Accepted emits that the agent has the prompt in its session. It passes on only the first call.
+// Accepted emits that the agent's session contains the prompt. It passes on only the first call.
 func (e *Emitter) Accepted() {
 	if e.done || e.taken {
 		return
@@ -111,9 +113,9 @@ func (e *Emitter) Accepted() {
 	e.emit(cli.PromptAccepted{})
 }
 
-// Text appends delta to the block called key, and opens a new block at the end of the answer if needed. A delta for a
-// block that is no longer the last opens a new block. Text reports whether the words are new, and not a repetition of
-// words that were given up.
+// Text appends delta to the block called key. If the block does not exist or is no longer the last, Text opens a new
+// block at the end of the answer. It reports whether the words are new. They are not if they repeat words that were
+// given up.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -124,8 +126,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText sets the whole text of the block called key and overwrites its deltas: it retracts and emits the difference.
-// It does not change a block that is no longer the last.
+// FullText sets the whole text of the block called key, which replaces the text of its deltas. It retracts and emits
+// only the difference. It does not change a block that is no longer the last.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -153,9 +155,9 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp records that the agent gave up the last block, if that is called key, and will write it again. The old words
-// stay until the new ones differ, so that a stream that breaks repeatedly does not flicker. If the turn fails, they
-// stay for good.
+// GiveUp records that the agent gave up the last block and will write it again. It does nothing if the last block is
+// not called key. The old words stay until the new words differ, so that the chat does not flicker if a stream breaks
+// repeatedly. If the turn fails, the old words stay permanently.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
@@ -197,7 +199,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	e.emit(t)
 }
 
-// ToolEnd emits t if the tool is open. If t has no duration, it sets the time since the tool's start.
+// ToolEnd emits t if the tool is open. If t has no duration, ToolEnd sets it to the time since the tool's start.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)
 	if e.done || i < 0 {
@@ -210,8 +212,8 @@ func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	e.emit(t)
 }
 
-// Pass emits an event without a rule of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and the
-// agent's requests.
+// Pass emits an event that has no method of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and
+// the agent's requests.
 func (e *Emitter) Pass(ev cli.Event) {
 	if _, ok := ev.(cli.CaughtUp); ok {
 		e.replaying = false
@@ -224,7 +226,7 @@ func (e *Emitter) Pass(ev cli.Event) {
 // OpenTools returns the number of tools that have not ended.
 func (e *Emitter) OpenTools() int { return len(e.tools) }
 
-// Answer returns the answer so far, without text that was given up.
+// Answer returns the current answer, without text that was given up.
 func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
 
 // length returns the length of Answer.
@@ -245,8 +247,8 @@ func (e *Emitter) forget() {
 // Finished reports whether the Result was emitted.
 func (e *Emitter) Finished() bool { return e.done }
 
-// Finish ends open tools and emits r, with its empty text, session, model and duration filled in. Tools of a turn that
-// continues without ductor stay open, because they are running. Only the first call has an effect.
+// Finish ends open tools and emits r. It fills in the text, session, model and duration if they are empty. If the turn
+// continues without ductor, its tools stay open, because they are running. Only the first call has an effect.
 func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
@@ -286,7 +288,7 @@ func (e *Emitter) open(key string) {
 
 const blockSeparator = "\n\n"
 
-// MaxAnswer limits the bytes of an answer. Text beyond it is dropped, and the answer says so.
+// MaxAnswer limits the bytes of an answer. Text beyond the limit is dropped, and the answer contains a note about that.
 const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
@@ -337,7 +339,7 @@ func (e *Emitter) toolOpen(id cli.ToolID) int {
 	return -1
 }
 
-// commonPrefix returns the length of the longest common prefix of a and b that ends between characters.
+// commonPrefix returns the length of the longest common prefix of a and b that does not split a character.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// Outcome returns the Result of the last turn, which ended as end without a Result of the agent.
+// Outcome returns the Result of the last turn, if the agent sent none. end is how the turn ended.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
@@ -54,8 +54,8 @@ func (g Garbage) many() string {
 	return fmt.Sprintf("%d lines", g.count)
 }
 
-// EndFailure returns the failure of a process that ended during a turn: it crashed or was killed, or its output was
-// unreadable. readErr is the error at the end of its output; wait limits the time until the process exits after that.
+// EndFailure returns the failure of a process that ended during a turn: it crashed, was killed, or its output was
+// unreadable. readErr is the error at the end of its output. wait limits the time until the process exits after that.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
 	if lost := lostPlace(readErr); lost != nil {
 		f := *lost
@@ -82,32 +82,33 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	return f
 }
 
-// lostPlace returns the failure of the program's environment if reading ended with one, or nil.
+// lostPlace returns the failure of the program's environment, if readErr contains one. Otherwise it returns nil.
 func lostPlace(readErr error) *cli.Failure {
 	var place *cli.Failure
 	errors.As(readErr, &place)
 	return place
 }
 
-// fromOutside reports whether an unknown process killed the program. A program that gets a signal before its runner
-// does may end with the usual exit code for that signal, and a machine or sandbox that stops may kill the runner before
-// it is done.
+// fromOutside reports whether an unknown process killed the program. If the program gets a signal before its runner
+// does, it may end with the usual exit code for that signal. If a machine or sandbox stops, the runner itself may be
+// killed before it is done.
 func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
 	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself &&
 		(e.Code == 128+terminated || e.Code == -terminated)
 }
 
-// killed reports whether a signal ended the program that it would not send itself after a failure.
+// killed reports whether a signal ended the program, and it is not a signal with which programs end themselves after a
+// failure.
 func killed(e cli.ExitStatus) bool {
 	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
 	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
 }
 
-// warningLine matches a warning, which is not the reason for an end.
+// warningLine matches a warning. A warning is not the reason why a program ended.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
-// meaning returns the failure of an end that was not the program's own doing, and nothing for other ends.
+// meaning returns the failure for an end that the program did not cause itself. For other ends it returns nothing.
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
 	case e.By == cli.EndedByAge:
@@ -137,7 +138,7 @@ func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	}
 }
 
-// lastLine returns the last line that is not a warning; empty if there is none.
+// lastLine returns the last line that is not a warning, or "".
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	for _, line := range slices.Backward(lines) {

@@ -22,8 +22,9 @@ var (
 	loginCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`) })
 )
 
-// DeviceLogin runs the agent's log-in program and passes the page and the code to show once the program has printed
-// both. It returns when the program has ended; the error contains its last words. The end of ctx kills the program.
+// DeviceLogin runs the agent's log-in program. When the program has printed the page and the code, it passes both to
+// show. It returns when the program has ended; the error contains the last words of the program. If ctx ends,
+// DeviceLogin kills the program.
 func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command,
 	show func(cli.DeviceCode)) error {
 	p, err := l.Start(ctx, cmd)
@@ -47,7 +48,8 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	return stopErr
 }
 
-// readCode reads a program's output to its end, and passes the page and the code in it to show. last is the last line.
+// readCode reads a program's output to its end, and passes the page and the code in it to show. last is the last line
+// of the output.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -76,7 +78,7 @@ type Account struct {
 	Env          []string // of the agent's processes
 	Install, Fix string   // how to fix a missing agent, and a missing log-in
 	Keys         []string // variables of Env that count as a log-in; one is enough
-	// Else returns the method of the log-in if none of Keys is set; empty means not logged in.
+	// Else returns the method of the log-in if none of Keys is set. It returns "" if the agent is not logged in.
 	Else func(ctx context.Context) string
 }
 
@@ -102,13 +104,13 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	return auth
 }
 
-// versionWait limits the time for an agent's version, because the agent starts cold.
+// versionWait limits the time for asking an agent's version. The agent needs time because nothing of it is loaded yet.
 const versionWait = 15 * time.Second
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
 
-// Version returns the version of an agent's program. It returns "" if the program does not print one, and an error if
-// it does not run.
+// Version returns the version of an agent's program. It returns "" if the program prints no version, and an error if
+// the program does not run.
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,
 		For: cli.Purpose{Agent: agent}}, versionWait)

@@ -40,39 +40,41 @@ type Source[T any] struct {
 	In   *Queue[T]
 	Gone <-chan struct{} // closed when the process has ended and all its output is in the queue
 	// Stop ends the process of an agent that does not end the turn. The loop calls it at most once, on a separate
-	// goroutine, and handles items until it returns. Stop may spare a process that serves other sessions.
+	// goroutine, and handles items until Stop returns. Stop may spare a process that serves other sessions.
 	Stop   func(ctx context.Context, grace time.Duration) error
 	Limits Limits
 	// Resumed is set for a turn that the previous process of ductor started.
 	Resumed *Resumed
-	// End returns the offset in the output after an item; 0 for an item that is not output. Only needed with Resumed.
+	// End returns the offset in the output after an item. It returns 0 for an item that is not output. It is only
+	// needed if Resumed is set.
 	End func(T) int64
 }
 
-// Loop describes how a dialect takes part in one turn. All fields but Handle may be nil. Turn.Run calls the functions
-// on its goroutine.
+// Loop describes how a dialect takes part in one turn. All fields except Handle may be nil. Turn.Run calls the
+// functions on its goroutine.
 type Loop[T any] struct {
 	Source Source[T]
-	// Begin sends the prompt. At that time the turn already receives items, so that it misses no answer.
+	// Begin sends the prompt. When it is called, the turn already receives items, so it misses no answer.
 	Begin func()
-	// Handle processes one item and reports whether it ended the turn. Items come in order. Handle may keep them.
+	// Handle processes one item and reports whether the item ended the turn. Items come in order. Handle may keep them.
 	Handle func(T) (end bool)
-	// Interrupt asks the agent to end the turn, without waiting; after an error the loop stops the agent at once. The
-	// loop calls it once, and after Turn.Accepted if Limits.Start is set. nil if the protocol has no interrupt.
+	// Interrupt asks the agent to end the turn, without waiting. If it returns an error, the loop stops the agent at
+	// once. The loop calls it only once. If Limits.Start is set, the loop calls it only after Turn.Accepted. It is nil
+	// if the protocol has no interrupt.
 	Interrupt func() error
-	// Waiting reports whether the agent waits for the user, who may take any time. The code that answers calls
+	// Waiting reports whether the agent waits for the user. The user may take any time. The code that answers calls
 	// Queue.Wake.
 	Waiting func() bool
-	// Hopeless reports whether the agent repeats something that cannot succeed. The loop then interrupts it, and the
-	// turn ends as EndHopeless.
+	// Hopeless reports whether the agent repeats something that cannot succeed. If it does, the loop interrupts the
+	// agent, and the turn ends as EndHopeless.
 	Hopeless func() bool
-	// Busy reports whether a tool is open. nil means that Out knows.
+	// Busy reports whether a tool is open. If it is nil, the loop asks Out.
 	Busy func() bool
-	// Out emits CaughtUp and warnings about lost output. While the turn is replayed, its events have the time of the
+	// Out emits CaughtUp and warnings about lost output. While the turn is replayed, its events get the time of the
 	// replayed output.
 	Out *Emitter
-	// Mark is stored with the process of a Stream before Begin is called; Output and Input are filled in. A Mark
-	// without a Turn is not stored: the process was started for this turn, or the turn was adopted.
+	// Mark is stored with the process of a Stream before Begin is called. The Stream fills in Output and Input. A Mark
+	// without a Turn is not stored. It is for a process that was started for this turn, and for an adopted turn.
 	Mark cli.Mark
 
 	record func() error // stores Mark; if it fails, the process is stopped before the prompt was sent
@@ -91,10 +93,10 @@ const (
 	Done         Phase = "done"
 )
 
-// End is the way a turn's loop ended.
+// End describes how a turn's loop ended.
 type End string
 
-// The ways a loop ends. If the turn was cut short, the reason for that counts, even if the agent then ended the turn by
+// End values. If the turn was cut short, the value is the reason for that, even if the agent then ended the turn
 // itself.
 const (
 	EndTurn      End = "turn"      // Handle reported it
@@ -145,9 +147,9 @@ func New[T any](loop Loop[T]) *Turn[T] {
 	return t
 }
 
-// Run runs the turn to its end. If ctx is cancelled or the agent is silent too long, it first asks the agent to end the
-// turn and continues to handle items. If the agent does not react, or does not end the turn within half of Grace, Run
-// stops it. When Run returns EndExit, the process is gone.
+// Run runs the turn to its end. If ctx is cancelled or the agent is silent too long, Run first asks the agent to end
+// the turn, and continues to handle items. If the agent does not react, or does not end the turn within half of Grace,
+// Run stops it. When Run returns EndExit, the process has ended.
 func (t *Turn[T]) Run(ctx context.Context) End {
 	t.ctx, t.lastActivity = ctx, time.Now()
 	t.timer = time.NewTimer(t.limit())
@@ -203,12 +205,12 @@ func (t *Turn[T]) run() End {
 	}
 }
 
-// detaches reports whether ductor detaches from the turn. An earlier reason to end it has priority.
+// detaches reports whether ductor should detach from the turn. An earlier reason to end the turn has priority.
 func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns how the turn ended for the caller.
+// end returns the value that Run returns for the end of the turn.
 func (t *Turn[T]) end(as End) End {
 	t.phase = Done
 	if as == EndDetached {
@@ -220,7 +222,7 @@ func (t *Turn[T]) end(as End) End {
 	return cmp.Or(t.cancellation.why, as)
 }
 
-// handleWaiting handles the waiting items until one ends the turn.
+// handleWaiting handles the items in the queue, until one of them ends the turn.
 func (t *Turn[T]) handleWaiting() (over bool) {
 	items, dropped := t.loop.Source.In.Take()
 	for _, item := range items {
@@ -264,7 +266,7 @@ func (t *Turn[T]) checkWaiting() {
 	}
 }
 
-// limit returns how long the agent may be silent now.
+// limit returns how long the agent may currently be silent.
 func (t *Turn[T]) limit() time.Duration {
 	l := t.loop.Source.Limits
 	switch {
@@ -278,7 +280,7 @@ func (t *Turn[T]) limit() time.Duration {
 	return l.Stall
 }
 
-// tick performs due actions and sets the timer to the next one.
+// tick performs the actions that are due, and sets the timer to the next one.
 func (t *Turn[T]) tick() {
 	now := time.Now()
 	switch t.phase {
@@ -347,8 +349,9 @@ func (t *Turn[T]) kill() {
 	}()
 }
 
-// CutWait returns how long an agent may take to end an aborted turn before it is killed. Killing the process of an
-// aborted turn costs nothing. For a replaced turn it does: the next message would wait for a new process.
+// CutWait returns how long an agent may take to end a turn that is cut short, before it is killed. For an aborted turn
+// this is short, because killing its process does no harm. For a replaced turn it is longer: if its process is killed,
+// the next message must wait for a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return 2 * grace
@@ -356,7 +359,7 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait is CutWait for the agent's first reaction, which usually comes that soon.
+// ReactWait is CutWait for the agent's first reaction. usual is the time in which that reaction usually comes.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Mark stores with the process that m starts after the lines that were handled so far; Output and Input are filled in.
-// It does not store a Mark without a Turn. Turn calls it; not for use from Idle.
+// Mark stores m with the process. The turn of m starts after the lines that were handled until now; Mark fills in
+// Output and Input. It does not store a Mark without a Turn. Turn calls Mark. Idle must use MarkIdle instead.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -20,13 +20,13 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle is Mark for use from Idle: m starts after the current line.
+// MarkIdle is Mark for Idle. The turn of m starts after the current line.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
 	m.Output = s.lines.handled // idle is called with the lock
 	return s.process.Begin(ctx, m)
 }
 
-// flush returns when all input so far is written, because it is not part of the next mark.
+// flush returns when all queued input is written, because that input is not part of the next mark.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {
@@ -44,10 +44,11 @@ func (s *Stream) flush(ctx context.Context) error {
 	}
 }
 
-// Past is output of a run from before ductor attached, between the offsets From and Until. The Stream replays it.
+// Past is output of a run that the program wrote before ductor attached. It lies between the offsets From and Until.
+// The Stream replays it.
 type Past struct {
 	From, Until int64
 }
 
-// CaughtUp is closed once Idle or a turn has handled all output from before ductor attached.
+// CaughtUp returns a channel that is closed once Idle or a turn has handled all output from before ductor attached.
 func (s *Stream) CaughtUp() <-chan struct{} { return s.lines.caught }

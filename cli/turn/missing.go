@@ -23,7 +23,8 @@ func places() []string {
 	}
 }
 
-// Missing returns advice for an agent's program that is not found: its path elsewhere, or how to install it.
+// Missing returns advice for an agent's program that is not found: another path at which it exists, or how to install
+// it.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
@@ -35,8 +36,8 @@ func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	return install
 }
 
-// elsewhere finds a program in an installer's directory; "" if there is none. Of several versions it returns the
-// newest.
+// elsewhere finds a program in an installer's directory. If it finds several versions, it returns the newest. It
+// returns "" if it finds none.
 func elsewhere(home, name string) string {
 	if home == "" || name == "" {
 		return ""

@@ -11,13 +11,13 @@ import (
 type OneShot struct {
 	Agent   cli.Agent
 	Options cli.ProviderOptions
-	// Input returns the whole input of the program for a request. left describes a resumed turn; nil for a new one. An
-	// error refuses the turn.
+	// Input returns the whole input of the program for a request. left describes a resumed turn; it is nil for a new
+	// turn. If Input returns an error, the turn is refused.
 	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
-	// Start starts the process of a turn, and returns the Setting that it stored with the process. Errors are
-	// *cli.Failure.
+	// Start starts the process of a turn. It returns the process and the Setting that it stored with the process.
+	// Errors are *cli.Failure.
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
-	// Read returns how to read the turn.
+	// Read describes how to read the turn.
 	Read func(Once) Reading
 }
 
@@ -35,12 +35,12 @@ type Reading struct {
 	Handle func(line []byte) (end bool)
 	Mark   cli.Mark // see Loop.Mark
 	Result func(End) cli.Result
-	// Said reports whether the program has printed its result; it may then store its session and exit. nil means that
-	// it is stopped at once.
+	// Said reports whether the program has printed its result. If it has, the program may still store its session and
+	// exit. If Said is nil, the program is stopped at once.
 	Said func() bool
 }
 
-// oneShot is a session of such turns.
+// oneShot is a session of turns that run with a process each.
 type oneShot struct {
 	*OneShotSession
 	how *OneShot
@@ -101,8 +101,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open returns the adopted turn, or a turn in a new process. Without a stream there is no turn, and err explains why,
-// unless ctx ended.
+// open returns the adopted turn, or a turn in a new process. If the turn has no stream, it cannot run, and err explains
+// why, unless ctx ended.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is the state of a session with a process for each turn: the agent's session ID, and the running
-// process with its end. Safe for concurrent use.
+// OneShotSession is the state of a session that uses a process for each turn. It has the agent's session ID, and the
+// running process. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
 	home  string // where the agent stores the session
@@ -22,12 +22,12 @@ type OneShotSession struct {
 	closed bool
 }
 
-// NewOneShotSession returns a new session of agent that is stored in home; see Named.
+// NewOneShotSession returns a new session of agent. The agent stores the session in home; see Named.
 func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt makes it the session of a turn that the previous process of ductor left. p is the turn's process, attached at
+// Adopt assigns a turn to the session that the previous process of ductor left. p is the turn's process, attached at
 // its first byte.
 func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
@@ -36,7 +36,8 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the adopted turn, once; nil and nil if there is none. The caller must call End.
+// GoOn returns the adopted turn, once. It returns nil and nil if the session has no adopted turn, or has already
+// returned it. The caller must call End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +49,8 @@ func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	return s.stream, left
 }
 
-// Begin sets p as the process of a new turn. The caller must call End, except after an error: then the session was
-// already closed, and Begin has stopped p.
+// Begin sets p as the process of a new turn. The caller must call End, unless Begin returns an error. Then the session
+// was already closed, and Begin has stopped p.
 func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
@@ -65,8 +66,8 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 	return stream, nil
 }
 
-// End stops the process of a turn that ended as how, unless ductor detached from it. After an error the process may
-// still run: Close tries again and returns its error.
+// End stops the process of a turn, unless ductor detached from it. how is how the turn ended. If End returns an error,
+// the process may still run. Close then tries again and returns its error.
 func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
 	var err error
 	if how != EndDetached {
@@ -81,7 +82,7 @@ func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error
 	return err
 }
 
-// Named stores the agent's own session ID; an empty one changes nothing.
+// Named stores the agent's own session ID. An empty ID changes nothing.
 func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,16 +91,16 @@ func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	}
 }
 
-// Fits reports whether req continues this session in the same home. Everything else is passed to the agent with each
-// turn.
+// Fits reports whether req continues this session in the same home. All other settings are passed to the agent with
+// each turn.
 func (s *OneShotSession) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
-// Info describes the session, and the process while a turn is running. The session is never Alive, because no process
-// takes another turn.
+// Info describes the session. While a turn is running, it also describes the process. The session is never Alive,
+// because no process runs a second turn.
 func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +127,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from an adopted turn that was not resumed. Otherwise no process is running between turns.
+// Detach detaches from an adopted turn that was not resumed. In other cases no process is running between turns.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {
@@ -139,7 +140,7 @@ func (s *OneShotSession) Detach() {
 	s.stream = nil
 }
 
-// shut rejects further turns, and returns the running one.
+// shut rejects further turns, and returns the running turn.
 func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

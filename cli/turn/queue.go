@@ -5,7 +5,7 @@ import "sync"
 // QueueLimit is the default limit of a Queue in bytes.
 const QueueLimit = 64 << 20
 
-// Queue holds items for a turn, in order, limited by their bytes. It has many writers and one reader.
+// Queue holds items for a turn, in order. Their total size in bytes is limited. It has many writers and one reader.
 type Queue[T any] struct {
 	limit int
 	ready chan struct{} // holds a token if there is something to take or to check
@@ -18,7 +18,8 @@ type Queue[T any] struct {
 	closed  bool // Put has no effect any more
 }
 
-// NewQueue returns an empty Queue. If its reader falls behind by limit bytes, it drops new items; 0 means QueueLimit.
+// NewQueue returns an empty Queue. If items with more than limit bytes wait for the reader, the Queue drops new items.
+// 0 means QueueLimit.
 func NewQueue[T any](limit int) *Queue[T] {
 	if limit == 0 {
 		limit = QueueLimit
@@ -26,13 +27,13 @@ func NewQueue[T any](limit int) *Queue[T] {
 	return &Queue[T]{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// Ready has a token if there is something to take, or Wake was called.
+// Ready returns a channel that has a token if an item waits, or if Wake was called.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
 // Wake makes the turn check its conditions again, such as Loop.Waiting.
 func (q *Queue[T]) Wake() { wake(q.ready) }
 
-// Put appends v with a size in bytes; an item of size 0 is never dropped. It never blocks, and returns false if the
+// Put appends v with a size in bytes. An item of size 0 is never dropped. Put never blocks, and returns false if the
 // Queue is closed.
 func (q *Queue[T]) Put(v T, size int) bool {
 	q.mu.Lock()
@@ -49,7 +50,7 @@ func (q *Queue[T]) Put(v T, size int) bool {
 	return true
 }
 
-// AwaitRoom returns when Put would drop nothing, for a queue with one writer.
+// AwaitRoom is for a queue with one writer. It returns when Put would drop nothing.
 func (q *Queue[T]) AwaitRoom() {
 	for q.isFull() {
 		<-q.room
@@ -62,7 +63,7 @@ func (q *Queue[T]) isFull() bool {
 	return q.bytes >= q.limit && !q.closed
 }
 
-// Take removes all items. dropped reports whether an item was dropped since the last Take.
+// Take removes and returns all items. dropped reports whether an item was dropped since the last Take.
 func (q *Queue[T]) Take() (all []T, dropped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +83,7 @@ func (q *Queue[T]) Close() []T {
 	return rest
 }
 
-// wake puts a token into c unless there is one.
+// wake puts a token into c, unless c already has one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -9,15 +9,15 @@ type Resumed struct {
 	When  func(offset int64) time.Time
 }
 
-// replay is the position of a resumed turn in the output from before ductor attached.
+// replay is the position of a resumed turn in the output that the program wrote before ductor attached.
 type replay struct {
 	Resumed
 	active bool  // false once that output is handled, and for a turn that was not resumed
 	at     int64 // the offset after the current item
 }
 
-// reach moves to an item that ends at an offset; 0 if it is not output. It returns false if the item belongs to an
-// earlier turn.
+// reach moves to an item that ends at the offset end. end is 0 if the item is not output. reach returns false if the
+// item belongs to an earlier turn.
 func (r *replay) reach(end int64) bool {
 	if !r.active || end == 0 {
 		return true
@@ -29,7 +29,7 @@ func (r *replay) reach(end int64) bool {
 	return true
 }
 
-// timestamp returns the time of the current item; zero for now, and if the time is unknown.
+// timestamp returns the time of the current item. It returns zero if the item is new, or if its time is unknown.
 func (r *replay) timestamp() time.Time {
 	switch {
 	case !r.active:

@@ -17,7 +17,7 @@ type router struct {
 	caught  chan struct{} // closed when that is over
 }
 
-// recipient is the receiver of lines.
+// recipient determines who receives lines.
 type recipient string
 
 const (
@@ -26,7 +26,7 @@ const (
 	noTurn      recipient = "no turn"
 )
 
-// queued is one line on its way, or a change of the output between two lines.
+// queued is one line that waits to be handled, or a change of the output between two lines.
 type queued struct {
 	line  []byte
 	waste bool  // too long: only its beginning was kept
@@ -67,7 +67,7 @@ func (r *router) passIdle(q queued) {
 	}
 }
 
-// note records how much of the output was handled. mu is held.
+// note records up to which offset the output was handled. mu is held.
 func (r *router) note(q queued) {
 	if q.CaughtUp {
 		r.past = false
@@ -84,7 +84,7 @@ func (r *router) taken(q queued) {
 	r.note(q)
 }
 
-// begin passes lines to the turn from now on. It reports whether they are from before ductor attached.
+// begin directs all later lines to the turn. It reports whether these lines are from before ductor attached.
 func (r *router) begin() (past bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish passes the turn's remaining lines, and all later ones, to idle. Before that it calls ended with the offset
+// finish passes the turn's remaining lines, and all later lines, to idle. Before that it calls ended with the offset
 // after the lines of the turn.
 func (r *router) finish(rest []queued, ended func(offset int64)) {
 	r.mu.Lock()
@@ -112,8 +112,9 @@ func (r *router) offset() int64 {
 	return r.handled
 }
 
-// awaitPast waits until idle has handled the output from before ductor attached, so that a new turn does not handle it
-// as its own. If that output is for the first turn, awaitPast returns at once. ended is closed when no output follows.
+// awaitPast waits until the output from before ductor attached is handled. Otherwise a new turn would take that output
+// for its own. If a turn is meant to handle that output, awaitPast returns at once. ended is closed when no output
+// follows.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

@@ -24,7 +24,7 @@ const (
 type StreamOptions struct {
 	Agent cli.Agent
 	// Idle receives the lines between turns. It is called serially, in order, and never at the same time as a Handle.
-	// nil is for programs with one turn: lines wait for that turn to start, and lines after it are dropped.
+	// It is nil for programs with only one turn: lines before that turn wait for it, and lines after it are dropped.
 	Idle func(line []byte)
 
 	Limits
@@ -32,20 +32,20 @@ type StreamOptions struct {
 
 	// Past is set if ductor attached to the process.
 	Past *Past
-	// Held keeps the lines for the first turn even if Idle is set, because they belong to that turn.
+	// Held makes the Stream keep all lines for the first turn, even if Idle is set, because they belong to that turn.
 	Held bool
 }
 
-// StreamOptionsOf returns the options of a stream to agent for a dialect with options o. The caller sets Idle, Past and
-// Held.
+// StreamOptionsOf returns the options for a Stream to an agent. o are the options of its dialect. The caller sets Idle,
+// Past and Held.
 func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 	return StreamOptions{Agent: agent, Limits: LimitsOf(o)}
 }
 
-// Stream is a program with a line-based protocol: one goroutine reads its lines, one writes its input. A running turn
-// gets the lines, otherwise Idle does. It knows no specific protocol.
+// Stream is a program with a line-based protocol. One goroutine reads the program's lines, and another writes its
+// input. The running turn gets the lines. If no turn is running, Idle gets them. The Stream knows no specific protocol.
 //
-// Turn, Send and Failure are for one goroutine at a time; Close may be called at any time.
+// Only one goroutine at a time may call Turn, Send and Failure. Close may be called at any time.
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
@@ -73,7 +73,7 @@ func newProgramEnd() programEnd {
 	return e
 }
 
-// reap stops a program whose output has ended.
+// reap stops a program when its output has ended.
 func (e *programEnd) reap(process cli.Process, grace time.Duration) {
 	defer close(e.gone)
 	<-e.pumped
@@ -101,7 +101,7 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 // Process returns the program.
 func (s *Stream) Process() cli.Process { return s.process }
 
-// Ended is closed when the program's output has ended.
+// Ended returns a channel that is closed when the program's output has ended.
 func (s *Stream) Ended() <-chan struct{} { return s.end.pumped }
 
 // Alive reports whether the program is running and may print more.
@@ -117,10 +117,10 @@ func (s *Stream) Alive() bool {
 }
 
 // Send queues data for the program's standard input and returns at once. It fails if too much data is already queued,
-// or after CloseInput. If the program is dead, only the end of its output shows that.
+// or after CloseInput. It does not fail if the program has ended; only the end of the output shows that.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is Send with a callback: sent receives the result of the write, unless SendTold failed.
+// SendTold is Send with a callback. sent receives the result of the write, unless SendTold itself failed.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -128,8 +128,8 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends the whole input to a program of one turn, and closes the input. If the program was left in its turn,
-// it sends only the part that is missing; left is nil for a new program.
+// SendOnly sends the whole input to a program of one turn, and closes the input. left is nil for a new program. If the
+// program was started by the previous process of ductor, SendOnly sends only the part that is missing.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil {
@@ -141,7 +141,7 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-// Hurry lets the next output be read at once, because the caller waits for the answer to its last input. Turn does so
+// Hurry lets the next output be read at once, because the caller waits for an answer to its last input. Turn calls it
 // itself.
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
@@ -184,7 +184,7 @@ func (s *Stream) pump() {
 	}
 }
 
-// Turn runs the loop of one turn with a Source of its own; see Turn.Run.
+// Turn runs the loop of one turn with its own Source; see Turn.Run.
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	if loop.Mark.Turn != "" {
 		s.lines.awaitPast(ctx, s.end.pumped)
@@ -242,7 +242,8 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// stop ends the program, and returns when its last lines are queued, within the drain time of Process.Stdout.
+// stop ends the program and waits until the program's last lines are in the queue. It waits at most for the time in
+// which Process.Stdout drains.
 func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	err := s.process.Stop(ctx, grace)
 	wait := time.NewTimer(cli.StopSlack)

@@ -2,8 +2,8 @@ package turn
 
 import "ductor/cli"
 
-// Accepted records that the agent has accepted the turn, which can be interrupted from now on. Call it from Handle if
-// Limits.Start is set.
+// Accepted records that the agent has accepted the turn. From then on, the turn can be interrupted. Call it from Handle
+// if Limits.Start is set.
 func (t *Turn[T]) Accepted() {
 	switch {
 	case t.phase == Starting:
@@ -47,8 +47,8 @@ func (t *Turn[T]) Rest() []T { return t.rest }
 // StopErr returns why the process could not be stopped. Call it after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome returns the Result of a turn that ended as end without a Result of the agent. exited returns the failure for
-// the end of the process.
+// Outcome returns the Result of a turn if the agent sent none. end is how the turn ended. exited returns the failure
+// for the end of the process.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:

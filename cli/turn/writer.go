@@ -18,13 +18,13 @@ var (
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program, or only an action at its position.
+// Parcel is a message to a program, or only an action at its position in the queue.
 type Parcel struct {
 	Data []byte
-	// Before is called on the writing goroutine right before Data, with its size. If it fails, Data is not written. May
-	// be nil.
+	// Before is called on the writing goroutine right before Data is written. It gets the size of Data. If it returns
+	// an error, Data is not written. It may be nil.
 	Before func(size int) error
-	// Sent receives the result of the write once, unless Put failed. May be nil.
+	// Sent receives the result of the write once, unless Put failed. It may be nil.
 	Sent func(error)
 }
 
@@ -34,8 +34,8 @@ func (p Parcel) tell(err error) {
 	}
 }
 
-// Writer writes to a program in order, from one goroutine, so that no caller waits for a program that does not read.
-// Safe for concurrent use.
+// Writer writes to a program in order. It writes from its own goroutine, so that no caller waits for a program that
+// does not read. Safe for concurrent use.
 type Writer struct {
 	to    io.WriteCloser
 	ready chan struct{} // holds a token if there is something to do
@@ -47,7 +47,7 @@ type Writer struct {
 	closed  error // why nothing more is accepted
 }
 
-// NewWriter starts writing to a program. Close or Drop ends it, and the program's input.
+// NewWriter starts a Writer for a program. Close or Drop ends the Writer and closes the program's input.
 func NewWriter(to io.WriteCloser) *Writer {
 	w := &Writer{to: to, ready: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
@@ -73,7 +73,7 @@ func (w *Writer) Put(p Parcel) error {
 	return nil
 }
 
-// Close sends end of file to the program once all queued data is written.
+// Close sends end of file to the program after all queued data is written.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *Writer) Close() {
 	wake(w.ready)
 }
 
-// Drop drops the queued data with the error why, and closes.
+// Drop drops the queued data and closes the Writer. why is the error for the dropped data.
 func (w *Writer) Drop(why error) {
 	w.mu.Lock()
 	parcels := w.parcels
@@ -143,7 +143,8 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel. It returns errors of the pipe; only Sent receives the error of Before.
+// write writes one parcel. It returns errors of the pipe. It does not return an error of Before, which only Sent
+// receives.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

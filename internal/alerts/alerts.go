@@ -13,12 +13,13 @@ type Trouble struct {
 	Key  string // identifies the problem while it lasts
 	Text string // notice for the owner when it begins; empty if that notice could not be delivered anyway
 	Over string // notice for the owner when it is over; "%s" in it stands for the time when it began
-	// Since is when it began; if zero, when the Watcher found it.
+	// Since is the time at which the trouble began. If it is zero, the time at which the Watcher found the trouble
+	// counts.
 	Since time.Time
 }
 
-// Check finds the troubles of one kind. known = false means that Find could not determine the present state; then the
-// Watcher neither begins nor ends a trouble. before reports whether a trouble with this key existed until now.
+// Check finds the troubles of one kind. Find returns false for known if it could not determine the current state. Then
+// the Watcher neither begins nor ends a trouble. before reports whether a trouble with this key has existed until now.
 type Check struct {
 	Kind string // prefix of the keys of its troubles
 	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)

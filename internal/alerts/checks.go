@@ -162,7 +162,7 @@ func failed(runs []orchestrator.JobRun) (n int) {
 
 // Spending provides the budgets and costs of all users.
 type Spending interface {
-	// Limits returns the budgets of all users together; 0 means none.
+	// Limits returns the budgets for all users together. 0 means no budget.
 	Limits() (day, month float64)
 	Since(ctx context.Context, since time.Time) (float64, error)
 	// Lifted reports whether the budgets are lifted for today.

@@ -17,7 +17,8 @@ const (
 	lastCrash = "crash.last.log"
 )
 
-// crashForgottenAfter is the uptime after which a crash is no longer attributed to the turns that ran before it.
+// crashForgottenAfter is the uptime after which ductor no longer assumes that a crash was caused by a turn from before
+// it.
 const crashForgottenAfter = 10 * time.Minute
 
 // WatchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it. It

@@ -60,7 +60,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	return o
 }
 
-// ownerOf is the user who is told what concerns the machine; 0 for none.
+// ownerOf returns the user who gets messages about the machine. It returns 0 if the configuration has no such user.
 func ownerOf(cfg config.Config) orchestrator.PersonID {
 	return orchestrator.PersonID(cfg.Owner())
 }

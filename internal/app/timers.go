@@ -145,8 +145,8 @@ func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bo
 	return st.Running != nil || st.Queue > 0, err
 }
 
-// jobNotifier implements heartbeat.Notifier. The card of a turn shows its result. jobNotifier reports the rest: that
-// a result was the same as before, or why a run got no turn.
+// jobNotifier implements heartbeat.Notifier. Results appear on the cards of turns. jobNotifier reports everything else:
+// that a result was the same as before, or why a run got no turn.
 type jobNotifier struct{ *App }
 
 func (r jobNotifier) Report(ctx context.Context, report heartbeat.Report) error {

@@ -10,7 +10,8 @@ import (
 	"ductor/internal/transcribe"
 )
 
-// listener turns speech into text; nil where the configuration names nothing that does.
+// listener returns the Listener that converts speech to text. It returns nil if the configuration names neither a
+// program nor an endpoint for that.
 func listener(v transcribe.Settings) updates.Listener {
 	if len(v.Command) == 0 && v.URL == "" {
 		return nil

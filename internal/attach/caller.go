@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// caller carries out the requests of one terminal. Prompts and commands run one after another, so that they take effect
-// in the order in which the user typed them. Decisions and aborts do not wait for them.
+// caller carries out the requests of one terminal. It carries out prompts and commands one after another, so that they
+// take effect in the order in which the user typed them. Decisions and aborts do not wait for them.
 type caller struct {
 	s       *Server
 	t       *terminal
@@ -97,7 +97,8 @@ func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.
 // idForm limits the ids of requests: they become parts of keys.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// answered returns a function that carries out a request in the conversation that is open now, and replies.
+// answered returns a function that carries out a request and replies. The request concerns the conversation that is
+// open at the time of the call.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {

@@ -156,7 +156,8 @@ func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
 
-// endedEntries returns entries with their steps, as far as the limits allow: the newest ones come first.
+// endedEntries returns ended turns with their steps, oldest first. If the limits do not allow all, it omits the oldest
+// entries and the output of the oldest steps.
 func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([]wire.Entry, error) {
 	all := make([]wire.Entry, 0, len(ended))
 	answers, outputs := mostAnswers, mostOutputs

@@ -16,7 +16,7 @@ const (
 	writeWait  = 20 * time.Second
 )
 
-// terminal is a connected client. A goroutine of its own writes to it, so that no turn waits for it.
+// terminal is a connected client. A separate goroutine writes to the client, so that no turn waits for it.
 type terminal struct {
 	conn net.Conn
 	user orchestrator.PersonID // whom it acts as

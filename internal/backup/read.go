@@ -78,7 +78,8 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 	return m, m.compare(found)
 }
 
-// readEntry calls take for one file, reads the rest that take leaves, and returns the entry with the checksum.
+// readEntry calls take for one file, and reads the part of the file that take did not read. It returns the entry with
+// the checksum.
 func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
 	summed := &recordingReader{from: io.TeeReader(from, sum)}

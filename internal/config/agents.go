@@ -46,7 +46,8 @@ func (c *Config) checkAgents(p *problems) {
 	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
 		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
 	}
-	// The default agent and agents that are switched off may be in the list. Neither ever replaces another.
+	// The list may contain the default agent and agents that are switched off. ductor never uses either of them as a
+	// replacement.
 	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
 		switch {

@@ -28,8 +28,9 @@ type Changed struct {
 	After   string // likewise
 }
 
-// Reloaded returns the configuration in use after a reload: read's values of settings that apply at once, and c's of
-// the others. The error is an *Invalid if settings that apply at once need others that apply after a restart.
+// Reloaded returns the configuration that is used after a reload. It takes settings that apply at once from read, and
+// all other settings from c. It returns an *Invalid if settings that apply at once require other settings that apply
+// only after a restart.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Retention limits what ductor stores, besides storage.retention_days; 0 is no limit.
+// Retention limits how long and how much ductor stores, in addition to storage.retention_days. 0 means no limit.
 type Retention struct {
 	UploadsMB       int `toml:"uploads_mb" check:"0..1048576"`
 	TranscriptsDays int `toml:"transcripts_days" check:"0..1048576"`
@@ -67,7 +67,7 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools rejects names of tools that mean nothing. A list with such a name would neither allow nor deny anything.
+// checkTools rejects names of tools that have no meaning. Such a name in a list would allow or deny nothing.
 func checkTools(p *problems, key string, names []string, wrong func(name string) error) {
 	for _, name := range names {
 		if err := wrong(name); err != nil {

@@ -1,6 +1,6 @@
-// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB, and
-// Go copies its stack frame by frame each time it doubles. That took a tenth of the time between a prompt and its
-// agent. A goroutine that is about to call deeply grows its stack while it has only one frame. The garbage collector
+// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB. Each
+// time Go doubles the stack, it copies the stack frame by frame. That took a tenth of the time between a prompt and its
+// agent. If a goroutine grows its stack while it has only one frame, copying costs little. The garbage collector
 // shrinks the stack again.
 package growstack
 

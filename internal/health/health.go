@@ -67,7 +67,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. A broken disk may block it; State reports that.
+// tryStore makes a test write. A broken disk may block the write; State reports that.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -105,8 +105,8 @@ const (
 type State struct {
 	Polling Status
 	Store   Status
-	// Answered is when Telegram last answered; zero for never. Wrote is when the last test write ended, successful or
-	// not.
+	// Answered is the time of Telegram's last answer; zero means never. Wrote is the time at which the last test write
+	// ended, successful or not.
 	Answered, Wrote time.Time
 }
 

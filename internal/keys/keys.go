@@ -95,8 +95,8 @@ func isReserved(variable string) bool {
 		strings.HasPrefix(variable, "LD_")
 }
 
-// Read lists all keys, sorted by name. A credential takes precedence over a key in the state directory. Either
-// directory may be missing; credentials may be "". Read ignores files that are not named like a key.
+// Read lists all keys, sorted by name. A credential has priority over a key in the state directory. Either directory
+// may be missing, and credentials may be "". Read ignores files whose names are not names of keys.
 func Read(state, credentials string) ([]Key, error) {
 	found := map[Name]Key{}
 	if err := readAll(filepath.Join(state, Folder), InFile, found); err != nil {
@@ -144,8 +144,8 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	return nil
 }
 
-// readKeyFile reads a key. Only this user may have access to a key in the state directory; systemd protects
-// credentials.
+// readKeyFile reads a key. It returns an error if other users have access to a key in the state directory. It does not
+// check credentials, because systemd protects them.
 func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

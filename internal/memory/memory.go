@@ -1,5 +1,5 @@
-// Package memory returns memory to the kernel that the process needed only for its start. The process notices only the
-// time to load pages that it uses again.
+// Package memory returns memory to the kernel that the process needed only for its start. This costs the process only
+// the time to load pages again that it still uses.
 package memory
 
 import (

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits for all users of a code.
+// Limits of a pairing code. They count for all users who try the code together, not for each user.
 const (
 	Life      = 10 * time.Minute
 	MostWrong = 10 // attempts

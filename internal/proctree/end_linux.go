@@ -156,8 +156,8 @@ func killGroup(p procStat, self int) {
 	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds any that it misses
 }
 
-// await returns when no process in live runs any more, after limit, or when ctx is done. If live is empty, it waits
-// briefly for the kernel to report an empty control group.
+// await returns when no process in live is running, when limit has passed, or when ctx is done. If live is empty, it
+// waits briefly until the kernel reports an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

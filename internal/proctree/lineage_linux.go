@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Lineage lists a process and its ancestors, the process first. It fails if any of them ends meanwhile; the kernel then
-// gives its children another parent. It stops at an ancestor that we may not see, such as another user's process if
-// /proc is mounted with hidepid.
+// Lineage lists a process and its ancestors, the process first. If any of them ends in the meantime, Lineage returns an
+// error, because the kernel then gives its children another parent. Lineage stops at an ancestor that this user may not
+// see, such as another user's process if /proc is mounted with hidepid.
 func Lineage(pid int) (line []ID, err error) {
 	if pid <= 0 { // the process is in a namespace that we do not see
 		return nil, errors.New("find the ancestors of a process: it is invisible from here")

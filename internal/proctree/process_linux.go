@@ -191,7 +191,8 @@ func Resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// BootID identifies this boot; process numbers of another boot are meaningless. It is read once and is "" if unknown.
+// BootID identifies the current boot of the machine. Process numbers of another boot mean nothing. It is read once. It
+// is "" if it is unknown.
 var BootID = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

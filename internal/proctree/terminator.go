@@ -23,7 +23,8 @@ type termination struct {
 	err   error // valid once done is closed
 }
 
-// End returns when no process is left. Concurrent callers share one termination; the shortest grace applies.
+// End returns when no process is left. Concurrent callers share one termination. The shortest grace of all callers
+// applies.
 func (t *Terminator) End(grace time.Duration) error {
 	run := t.startOrJoin()
 	if grace <= 0 {

@@ -1,6 +1,6 @@
-// Package roles collects the roles that a conversation can use. They ship with ductor, are files of a folder, or stand
-// in the configuration. In this order, a later role replaces an earlier role with the same name. Changes to the files take
-// effect without a restart.
+// Package roles collects the roles that a conversation can use. Roles ship with ductor, are files in a folder, or are
+// in the configuration. If several roles have the same name, the last of these sources has priority. Changes to the
+// files take effect without a restart.
 //
 // The package does NOT decide which conversation uses which role.
 package roles
@@ -208,7 +208,8 @@ func checkBounds(b *orchestrator.Bounds) error {
 	return nil
 }
 
-// cutFrontMatter splits a text into the part between two lines of three dashes at its beginning, and the rest.
+// cutFrontMatter splits a text at its front matter: the part between two lines of three dashes at the beginning of the
+// text. It returns that part and the remaining text.
 func cutFrontMatter(text string) (front, rest string) {
 	const line = "---\n"
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")

@@ -20,10 +20,10 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace atomically writes a file with mode 0600. After a crash, either the old or the new content exists; once
-// Replace has returned, it is the new one. Before the rename, Replace calls check (unless nil) with the temporary
-// file's name; if check fails, the old file stays. Use it only in directories of ductor's own user: it overwrites a
-// temporary file left by a crash.
+// Replace atomically writes a file with mode 0600. After a crash, the file has either the old or the new content. Once
+// Replace has returned, it has the new content. If check is not nil, Replace calls it with the temporary file's name
+// before the rename. If check fails, the old file stays. Use Replace only in directories of ductor's own user, because
+// it overwrites a temporary file that a crash left.
 func Replace(root *os.Root, name string, content []byte, check func(part string) error) error {
 	part := name + ".part"
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {

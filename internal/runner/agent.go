@@ -239,8 +239,8 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow stops an agent that is far ahead of its reader, and continues it once the reader has caught up. It does
-// not stop an agent without a client; that agent's journal has a size limit.
+// updateFlow stops an agent that is far ahead of its reader, and continues the agent when the reader has caught up. It
+// does not stop an agent without a client, because the size limit of the journal applies to that agent.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()

@@ -126,9 +126,10 @@ func newClient() *Client {
 	}
 }
 
-// Close detaches from every run; the runs and the runner continue. It cancels a start in progress and waits, for at
-// most 10 seconds, until the runner has ended its agent. It also waits for at most leaveWait until the runner has
-// handled all requests: afterwards a runner without another client creates no more files. A second Close has no effect.
+// Close detaches from every run. The runs and the runner continue. If a start is in progress, Close cancels it, and
+// waits for at most 10 seconds until the runner has ended the agent. It also waits for at most leaveWait until the
+// runner has handled all requests. After that, a runner without another client creates no more files. A second Close
+// has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.starts.cancel()

@@ -175,8 +175,8 @@ func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// spawn starts a runner in a session of its own, with a minimal environment. It returns when the runner's socket
-// exists, or when the runner exits because another one serves the directory.
+// spawn starts a runner in a separate session, with a minimal environment. It returns when the runner's socket exists.
+// It also returns if the runner exits because another runner serves the directory.
 func (c *Client) spawn(ctx context.Context) error {
 	c.reap()
 	ready, theirs, err := os.Pipe()

@@ -73,7 +73,7 @@ func (g *growthWatch) serve(ctx context.Context) {
 	}
 }
 
-// check checks every growing journal. It returns the time until the next check, or 0 if none grows any more.
+// check checks every growing journal. It returns the time until the next check. It returns 0 if no journal is growing.
 func (g *growthWatch) check() (again time.Duration) {
 	g.mu.Lock()
 	var growing []*agent

@@ -47,8 +47,8 @@ const (
 	run     = "run" // runs Main
 )
 
-// Inside runs a verb of the small runner program: in a container, and for Small on this machine. args are a
-// verb and root=DIR; Hold also accepts program=ID, see Main. It returns an exit code.
+// Inside runs a verb of the small runner program. It is used in a container, and for Small on this machine. args are a
+// verb and root=DIR. Hold also accepts program=ID; see Main. Inside returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])

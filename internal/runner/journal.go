@@ -90,7 +90,7 @@ func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 		return false
 	}
 	err := j.reserve(ahead)
-	// Free output that only a client that reads again would need.
+	// Free output that only a client would need that reads the output again.
 	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
@@ -259,8 +259,8 @@ func makeRunFiles(dir string) (runFiles, error) {
 	return f, nil
 }
 
-// prepared is a directory for the next run, with its files, that the runner creates in advance. On some file systems
-// creating a file takes a millisecond, longer than the rest of a start. Safe for concurrent use.
+// prepared is a directory that the runner creates in advance for the next run, with its files. On some file systems
+// creating a file takes a millisecond, which is longer than everything else in a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
 	state preparing

@@ -133,8 +133,9 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 // to connect to a runner that it started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may exit: either no agent has run for long, or no client is connected and no
-// process of an agent is left. If so, no agent can start any more. Otherwise it returns when to check again.
+// mayLeave reports whether the runner may exit. It may if no agent has run for long, or if no client is connected and
+// no process of an agent is left. If it returns true, no agent can start after that. Otherwise it returns the time of
+// the next check.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {

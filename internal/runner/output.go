@@ -13,7 +13,7 @@ import (
 // reportEvery is the number of bytes after which a reader reports its offset to the runner.
 const reportEvery = 8 << 20
 
-// Output is the agent's standard output. One goroutine reads; other goroutines may call Gather and Hurry.
+// Output is the agent's standard output. Only one goroutine may read. Other goroutines may call Gather and Hurry.
 type Output struct {
 	run  *Run
 	from source

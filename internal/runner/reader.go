@@ -24,7 +24,7 @@ const (
 	lastCheckAfter = 15 * time.Minute
 	// pollInterval is the interval if the file system reports no writes.
 	pollInterval = 25 * time.Millisecond
-	// maxMissed is the number of unreported writes in a row after which the file system counts as one that reports
+	// maxMissed is the number of unreported writes in a row after which the reader assumes that the file system reports
 	// none.
 	maxMissed = 2
 )

@@ -37,8 +37,8 @@ type record struct {
 	Group   string            `json:"group,omitempty"` // the control group
 	// inode of our end of standard input, which the agent holds a duplicate of
 	Socket uint64 `json:"socket,omitempty"`
-	// OOMKills is the number of OOM kills in our control group when the run started; nil if the kernel does not count
-	// them.
+	// OOMKills is the number of OOM kills in the runner's control group when the run started. It is nil if the kernel
+	// does not count them.
 	OOMKills *int64 `json:"oom_kills,omitempty"`
 }
 

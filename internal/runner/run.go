@@ -52,8 +52,8 @@ const (
 	runEnded           // the end of the output is known
 )
 
-// Run is a client's handle of one run. The caller must Detach it. Methods are safe for concurrent use; one goroutine
-// may read Stdout.
+// Run is a client's handle of one run. The caller must Detach it. Methods are safe for concurrent use, but only one
+// goroutine may read Stdout.
 type Run struct {
 	c    *Client
 	info Info
@@ -101,17 +101,17 @@ func (r *Run) Info() Info { return r.info }
 // interrupted it. Writes to a dead agent fail. Close sends end of file to the agent.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
-// Stdout reads the agent's output, from the offset at which this client attached. It returns *LostError once if output
-// is missing; the next read continues after it. It returns io.EOF at the end, shortly after the agent's exit even if a
-// process that the agent started continues to write. It returns ErrDetached after Detach, and *LostEnvironmentError if
-// the runner is unreachable.
+// Stdout reads the agent's output, from the offset at which this client attached. If output is missing, it returns
+// *LostError once; the next read continues after the missing part. It returns io.EOF shortly after the agent's exit,
+// even if a process that the agent started continues to write. It returns ErrDetached after Detach, and
+// *LostEnvironmentError if the runner is unreachable.
 func (r *Run) Stdout() *Output { return r.out }
 
 // Offset returns the position in the output up to which it was read or lost. Attach accepts it to continue there.
 func (r *Run) Offset() int64 { return r.out.position() }
 
-// StderrTail returns the last few kilobytes of standard error so far. After Detach it only returns that of an agent
-// that had ended.
+// StderrTail returns the last few kilobytes of standard error. After Detach it returns them only if the agent had ended
+// before.
 func (r *Run) StderrTail() string {
 	r.end.mu.Lock()
 	known, text := r.end.phase > runLive || r.ctx.Err() != nil, r.end.stderr
@@ -256,7 +256,7 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Detach releases the run without changing it; the agent continues. Reads return ErrDetached. A second Detach has no
+// Detach releases the run without changing it. The agent continues. Reads return ErrDetached. A second Detach has no
 // effect.
 func (r *Run) Detach() {
 	r.c.mu.Lock()

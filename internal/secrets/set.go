@@ -1,7 +1,8 @@
 // Package secrets removes secrets from texts before they are shown or stored: from complete texts (Set.String), growing
 // ones (Stream), and all texts inside a value (Clean). It also finds secrets in the files of a project.
 //
-// The package is NOT a guard against an agent that wants to leak a secret: it does not recognize one written backwards.
+// The package is NOT a protection against an agent that wants to leak a secret. For example, it does not recognize a
+// secret that is written backwards.
 package secrets
 
 import (
@@ -64,8 +65,8 @@ func isTokenByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Set is a set of known secrets; it also matches everything that looks like a token of GitHub or of ductor. It is
-// immutable and safe for concurrent use. A nil Set removes nothing.
+// Set is a set of known secrets. It also matches everything that looks like a token of GitHub or of ductor. A nil Set
+// removes nothing. A Set is immutable and safe for concurrent use.
 type Set struct {
 	words    []string // longest first
 	sorted   []string
@@ -78,7 +79,7 @@ type Set struct {
 // minSecret.
 func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 
-// With returns the Set with more words.
+// With returns a Set with additional words.
 func (s *Set) With(words ...string) *Set {
 	var all []string
 	has := map[string]bool{}
@@ -132,8 +133,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns text without secrets, and without the beginning of a secret at its end if that is at least half of it: the rest may
-// have been cut off.
+// String returns text without secrets. The end of text may be a cut-off secret: if it is at least the first half of a
+// secret, String removes it too.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text

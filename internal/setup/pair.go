@@ -55,9 +55,9 @@ type update struct {
 	} `json:"message"`
 }
 
-// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE, and answers that user.
-// Others get no answer. Pair acknowledges all updates that it reads, so use it only for a bot that no user may use yet.
-// It returns ErrExpired, ErrAttempts, ErrPolled or an error of ctx. It retries network errors until the code expires.
+// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE. It answers that user,
+// and no other user. It acknowledges all updates that it reads, so use it only for a bot that no user may use yet. It
+// retries network errors until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or an error of ctx.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()

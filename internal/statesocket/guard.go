@@ -26,15 +26,15 @@ var (
 	ErrNested    = errors.New("an agent of ductor started this program; only programs outside of agents may connect")
 )
 
-// Guard admits clients of a socket from outside of ductor: processes of this user that know the secret of the state
-// directory and that no agent started.
+// Guard admits clients of a socket that come from outside of ductor. Such a client is a process of this user that knows
+// the secret of the state directory, and that no agent started.
 type Guard struct {
 	secret   string
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard reads the secret in dir. It replaces a secret that other users could read, and creates a missing one.
-// descends reports whether an agent started a process; see host.Descends.
+// OpenGuard reads the secret in dir. If the secret is missing, OpenGuard creates it. If other users could read it,
+// OpenGuard replaces it. descends reports whether an agent started a process; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {

@@ -35,8 +35,8 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. Then it closes l and the
-// connections, and waits for the goroutines. A client that connects later fails immediately.
+// Serve calls serve for each connection, in a separate goroutine, until ctx ends. Then it closes l and the connections,
+// and waits for the goroutines. If a client connects after that, it fails immediately.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

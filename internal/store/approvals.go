@@ -67,8 +67,8 @@ func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	return err
 }
 
-// insertRequest stores a new request. The request joins an open approval with the same digest; otherwise it gets an
-// approval of its own. It returns the approval's ID.
+// insertRequest stores a new request. If an open approval with the same digest exists, the request joins it. Otherwise
+// the request gets a new approval. insertRequest returns the approval's ID.
 func (t tx) insertRequest(a orchestrator.Approval, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.ApprovalOpen {

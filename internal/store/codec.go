@@ -69,8 +69,8 @@ func blob(b []byte) []byte {
 // nonNegative returns a limit for SQLite, which treats a negative limit as "no limit".
 func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan returns a function that reads a row into a T. fields returns pointers to the fields of a T in the order of the
-// columns; the same list can insert a row.
+// scan returns a function that reads a row into a T. fields returns pointers to the fields of a T, in the order of the
+// columns. The same list can be used to insert a row.
 func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(fields(&v)...)
@@ -134,8 +134,8 @@ func (t tx) upsert(table, key, columns string, fields ...any) error {
 	return err
 }
 
-// mapNoRows replaces sql.ErrNoRows by the error that the domain expects. A nil missing makes the absence of a row no
-// error: the result is the zero value.
+// mapNoRows returns missing instead of sql.ErrNoRows. If missing is nil, an absent row is not an error, and mapNoRows
+// returns the zero value.
 func mapNoRows[T any](v T, err, missing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
@@ -144,7 +144,7 @@ func mapNoRows[T any](v T, err, missing error) (T, error) {
 	return v, err
 }
 
-// exec executes one statement in a transaction of its own.
+// exec executes one statement in a separate transaction.
 func (db *DB) exec(
 	ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any,
 ) error {

@@ -86,8 +86,8 @@ func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx
 	}
 }
 
-// markHandled marks updates handled and deletes their text, which nothing needs any more. It does not change the time
-// of an update that is already handled.
+// markHandled marks updates handled and deletes their text, which is no longer needed. It does not change the time of
+// an update that is already handled.
 func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -109,8 +109,8 @@ func updateFields(u *orchestrator.Update) []any {
 	return []any{&u.ID, &u.Raw, timeColumn{&u.Received}, &u.Crashes}
 }
 
-// CountCrash records that ductor crashed. It counts the crash for every update that is not handled and for every turn
-// that runs or whose outcome is not shown: each of them may be the cause.
+// CountCrash records that ductor crashed. It counts the crash for every update that is not handled, and for every turn
+// that runs or whose outcome is not shown. Each of them may be the cause.
 func (db *DB) CountCrash(ctx context.Context) error {
 	return db.setCrashes(ctx, "count a crash", "crashes + 1")
 }

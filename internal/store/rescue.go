@@ -15,9 +15,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Rescue replaces a damaged database and moves its files to a directory of their own. The new database is a copy if all
-// rows of the damaged one can be read; else a copy of the newest usable backup; else empty. If the new database may
-// lack rows, ductor runs nothing again without a user that may already have run.
+// Rescue replaces a damaged database, and moves its files to a separate directory. If all rows of the damaged database
+// can be read, the new database is a copy of it. Otherwise it is a copy of the newest usable backup, or empty if no
+// backup is usable. If the new database may lack rows, some work may already have run, so ductor runs it again only if
+// a user wants that.
 type Rescue struct {
 	Path    string
 	Cause   error  // the error of Open
@@ -52,7 +53,7 @@ const (
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database and then moves both databases to their places. If the process is killed, the next start
+// Run creates the new database, and then moves both databases to their places. If the process is killed, the next start
 // finishes that or starts again; see FinishRescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
@@ -173,8 +174,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 				return err
 			}
 		}
-		// The scheduler takes such a time for a clock that was set back. It computes the next time and does not make up
-		// for missed runs.
+		// The scheduler treats this time as the effect of a clock that was set back. So it computes the next time, and
+		// does not make up for missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err

@@ -14,11 +14,15 @@ type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 // pruneBatch limits the rows of one deletion, and so how long other writers wait for it.
 const pruneBatch = 500
 
-// Prune deletes rows that are older than before and that ductor no longer needs: handled updates, messages that need no
-// delivery, closed approvals, and the messages and cards of delivered turns, except for the turn with
-// the last result of a job. It also deletes content that SaveCard stored under names that are not turns, such as
-// drafts. Turns and sessions stay, because they are the history; AuditTrail covers the audit. Prune uses small
-// transactions. If ctx ends, the counts cover what it deleted until then.
+// Prune deletes rows that are older than before and that ductor no longer needs:
+//   - handled updates
+//   - messages that need no delivery
+//   - closed approvals
+//   - the messages and cards of delivered turns, except for the turn with the last result of a job
+//   - content that SaveCard stored under names that are not turns, such as drafts
+//
+// Turns and sessions stay, because they are the history. AuditTrail covers the audit. Prune uses small transactions. If
+// ctx ends, the counts cover the rows that it has deleted.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)

@@ -86,7 +86,7 @@ func (t *Tracer) put(spans []span) {
 	}
 }
 
-// Run sends until ctx ends, and then sends the rest.
+// Run sends data until ctx ends, and then sends the remaining data.
 func (t *Tracer) Run(ctx context.Context) {
 	tick := time.NewTicker(sendEvery)
 	defer tick.Stop()

@@ -93,7 +93,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 	return clean(said)
 }
 
-// runProgram runs the program in a process group of its own and kills the whole group at the end.
+// runProgram runs the program in a separate process group. At the end it kills the whole group.
 func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false

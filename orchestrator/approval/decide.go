@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// reasonBytes limits how much of a user's reason the agent gets.
+// reasonBytes limits how much of a user's reason ductor sends to the agent.
 const reasonBytes = 4000
 
 // Decide implements orchestrator.Approvals.
@@ -40,7 +40,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// They come before the decision is stored, so that a decision handed over again after a restart has its files there.
+	// The files come before the decision is stored. If the decision is delivered again after a restart, its files are
+	// already in the environment.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -52,7 +53,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		// Its turn has ended or was aborted, which withdraws its approvals.
+		// The turn has ended or was aborted, which withdraws its approvals.
 		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())
@@ -120,8 +121,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it. If the agent has not asked again since a restart, it gets
-// the decision when it does.
+// decided passes a stored decision to the agent and shows it. After a restart the agent may not have asked again yet;
+// then it gets the decision once it asks.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -162,8 +163,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	return approval, nil
 }
 
-// ModeAfter returns the permission mode that the conversation and its turn switch to after a choice, or "" if the mode
-// stays. before is their mode until then. Allowing a plan ends plan mode.
+// ModeAfter returns the permission mode to which a choice switches the conversation and its turn. It returns "" if the
+// mode stays the same. before is the mode until then. Allowing a plan ends plan mode.
 func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
@@ -193,8 +194,8 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// redeliver delivers a decision again that did not reach the agent. If the approval has expired unnoticed, it denies
-// it. It returns the approval's new state.
+// redeliver delivers again a decision that did not reach the agent. If the approval expired without a decision,
+// redeliver denies it. It returns the approval's new state.
 func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)
 	switch {

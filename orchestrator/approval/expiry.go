@@ -44,11 +44,12 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 	}
 }
 
-// expiryStep is how often the wall clock is checked, because timers stop while the machine sleeps.
+// expiryStep is the interval between checks of the wall clock. Timers alone are not enough, because they stop while the
+// machine sleeps.
 const expiryStep = time.Minute
 
-// wait expires an approval after left, or as soon as the wall clock shows that its deadline has passed. If the clock is
-// set back, left is still the limit. mu is held.
+// wait expires an approval when the duration left has passed, or as soon as the wall clock shows that the deadline has
+// passed. So an approval expires in time even if the clock is set back. mu is held.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {

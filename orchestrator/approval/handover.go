@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// acceptWait is how long an agent may take to accept a decision.
+// acceptWait limits the time that an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests
-// and the agent no longer waits for any of them. mu is held.
+// deliver passes a decision to the agent, once for each request that the approval stands for. It returns gone if it
+// found requests, and the agent no longer waits for any of them. mu is held.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -67,8 +67,8 @@ func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	}
 }
 
-// decisionOf converts the end of an approval into a decision for the agent. Anything that is not clearly allowed is
-// denied.
+// decisionOf converts the end of an approval into a decision for the agent. It denies everything that is not clearly
+// allowed.
 func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
 	case approval.State == orchestrator.ApprovalAllowed:

@@ -9,9 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// autoApproval returns the rule, permission mode or allowed tool of the configuration that allows the approval without
-// asking the user, as users read it, or "" if there is none. It returns "" for a request for wider rights and for an
-// incomplete request. The caller checks ductor's own files separately (touchesOwn).
+// autoApproval looks for permission without asking the user: a rule, the permission mode, or an allowed tool of the
+// configuration. It returns the one that allows the approval, as users read it, or "" if none does. It returns "" for a
+// request for wider rights and for an incomplete request. The caller checks ductor's own files separately (touchesOwn).
 func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, error) {
 	if !canAutoApprove(approval) {
 		return "", nil
@@ -26,8 +26,8 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 	return rule, err
 }
 
-// modeCovers reports whether the permission mode of the turn allows the request. Every mode allows agents to read. It
-// returns false for requests of a terminal, because the agent's own mode has already decided there.
+// modeCovers reports whether the permission mode of the turn allows the request. Every mode allows agents to read.
+// modeCovers returns false for requests of a terminal: the agent there has its own mode, which has already decided.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -36,8 +36,9 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 }
 
 // allowedTool returns the allowed tool of the configuration that matches the request, or "" if none does. An entry with
-// parentheses allows the requests that match its pattern. A plain name allows every use of the tool; for file changes,
-// only those that accept-edits allows. Agents that support such a list do not ask; this function serves the others.
+// parentheses allows the requests that match its pattern. An entry without parentheses allows every use of the tool,
+// but only the file changes that accept-edits allows. Some agents support such a list and do not ask; this function
+// serves the other agents.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {
@@ -70,8 +71,8 @@ func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	return p != nil && p.Missing == "" && !p.Widens() && !slices.ContainsFunc(a.Links, outside)
 }
 
-// touchesOwn reports whether a request names a file of ductor's own: as a file to change, as a text in its input, or
-// as a word of its command.
+// touchesOwn reports whether a request names one of ductor's own files. The name may be a file to change, a text in the
+// input, or a word of the command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	names := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }

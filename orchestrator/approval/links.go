@@ -46,11 +46,11 @@ func (r *Requests) files() (Files, error) {
 	return machine{}, nil
 }
 
-// planBytes limits the length of a plan: a chat does not show longer ones.
+// planBytes limits the length of a plan. A chat does not show longer plans.
 const planBytes = 64 << 10
 
-// readPlan reads the plan from the file that a request names and adds it to the request. If it cannot read the plan, it
-// marks the request as incomplete.
+// readPlan reads the plan from the file that a request names, and adds the plan to the request. If it cannot read the
+// file, it marks the request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) ||
 		filepath.Ext(p.Title) != ".md" {
@@ -112,8 +112,8 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 	}
 }
 
-// targetMoved reports whether a path of a request now has another target than the user saw, or can no longer be
-// inspected.
+// targetMoved reports whether a path of a request now has a different target than when the user saw the request. It
+// also returns true if it can no longer inspect the path.
 func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -133,8 +133,8 @@ func onlyAdds(diff string) bool {
 	return true
 }
 
-// kindOf returns FileUpdated if the file exists and FileAdded if not, because many agents do not report which. If it
-// cannot read the file, it returns the agent's own value.
+// kindOf returns FileUpdated if the file exists and FileAdded if it does not, because many agents do not report the
+// kind. If it cannot read the file, it returns the agent's own value.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
@@ -150,8 +150,8 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	return said
 }
 
-// linksOf returns the paths that lead elsewhere. real are the paths with links resolved, and realDir is dir with links
-// resolved.
+// linksOf returns the paths that lead to another place. real are the paths with links resolved, and realDir is dir with
+// links resolved.
 func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
@@ -168,8 +168,8 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf returns the texts of a request that could be paths, as absolute paths: from its changes, its title, its
-// fields, and wordsOf.
+// pathsOf returns the texts of a request that could be paths, as absolute paths. It takes them from the changes, the
+// title, the fields and wordsOf.
 func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	p := a.Request
 	seen := map[string]bool{}
@@ -200,7 +200,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns the words of a request's command if it is plain, including its name, or the file that a tool reads.
+// wordsOf returns the words that could be paths: all words of a plain command including its name, or the file that a
+// tool reads.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

@@ -12,17 +12,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn, with the tools it may use, in its own words. The zero value is
-// the turn's own agent.
+// Helper is another agent that works for a running turn. Its tool lists are in the words of that agent. The zero value
+// is the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor asks a user to decide a request or answer a question, of one of ductor's tools on behalf of a running turn's
-// agent, or of a helper of the turn. The rules for the helper's agent and its tool lists apply. AskFor waits for the
-// decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a
-// cli.QuestionAsked; AskFor chooses its ID. It returns ErrNoTurn if the turn is not running.
+// AskFor asks a user to decide a request or answer a question. It asks on behalf of the agent of a running turn, whose
+// tool call made the request, or of a helper of that turn. The rules for the helper's agent and its tool lists apply.
+// asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor chooses its ID.
+//
+// AskFor waits for the decision or the expiry. If ctx ends, it withdraws the request. It returns ErrNoTurn if the turn
+// is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
@@ -31,7 +33,7 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	return r.ask(ctx, cli.ApprovalID("tool-"+random(5)), h, asked)
 }
 
-// ask is AskFor with an ID that the caller chose.
+// ask is AskFor with an ID from the caller.
 func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked cli.Event) (cli.Decision, error) {
 	decided, err := r.expect(id, h)
 	if err != nil {
@@ -67,7 +69,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect returns the channel for the decision on a request that ductor makes for the agent. The caller calls giveUp.
+// expect returns the channel for the decision on a request that ductor makes for the agent. The caller must call giveUp
+// afterwards.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -91,7 +94,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn shows and handles an event of ductor's own. It returns false if the agent has already ended the turn.
+// handleOwn shows and handles an event that ductor itself created. It returns false if the agent has already ended the
+// turn.
 func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,10 +107,12 @@ func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	return true
 }
 
-// AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
-// the agent. Rules do not apply, and no rule is created. It waits for the decision, for its expiry or for the end of
-// ctx, which withdraws the request. If the cause of that end is cli.ErrDetached, the request stays open: the agent asks
-// the next process again under the same turn ID, and gets a decision that was made in between.
+// AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as an agent in a terminal.
+// of names the agent. Rules do not apply, and no rule is created.
+//
+// AskForTerminal waits for the decision or the expiry. If ctx ends, it withdraws the request, unless the cause is
+// cli.ErrDetached. Then the request stays open: the agent asks the next process again under the same turn ID, and gets
+// a decision that was made in between.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
@@ -130,7 +136,7 @@ func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.
 	return d, err
 }
 
-// askAgainWait is how long after a start a request of a terminal stays open without being asked again.
+// askAgainWait is how long a request of a terminal stays open after a start, if the terminal does not ask again.
 const askAgainWait = time.Minute
 
 // awaitTerminal withdraws the request of a terminal unless the terminal asks again.

@@ -16,7 +16,7 @@ type pattern struct {
 	open    bool   // further plain words may follow
 }
 
-// CheckRights validates the rights of a job. Its error is written for the author of the job.
+// CheckRights validates the rights of a job. The text of its error is for the author of the job.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
 		return fmt.Errorf("there is no permission mode %q", r.Mode)
@@ -75,7 +75,7 @@ func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
-// openEnded lists the commands that a rule may allow with further plain words, beyond the exact command that the user
+// openEnded lists the commands for which a rule may allow further plain words, beyond the exact command that the user
 // saw. They build, test, run targets of a project's file, or read or create files. Options are not plain words.
 func openEnded() []string {
 	return []string{
@@ -89,8 +89,8 @@ func openEnded() []string {
 	}
 }
 
-// runners lists commands that run another command, or a program from another source. ductor creates no lasting rule for
-// them.
+// runners lists commands that run another command, or a program from another source. ductor does not create lasting
+// rules for them.
 func runners() []string {
 	return []string{
 		"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "busybox",
@@ -105,8 +105,8 @@ func runners() []string {
 	}
 }
 
-// lastingCommand reports whether a lasting rule may allow exactly this command. It must be plain and not begin with a
-// runner. A path as the program is rejected, because a different program may be there tomorrow.
+// lastingCommand reports whether a lasting rule may allow exactly this command. The command must be plain and must not
+// begin with a runner. Its program must not be a path, because another program may be at that path tomorrow.
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")

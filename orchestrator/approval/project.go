@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// ProjectSettings reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
-// exactly these settings.
+// ProjectSettings reports whether a turn of the conversation may use the settings of its project. It may if a rule of
+// the chat allows exactly these settings.
 func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
@@ -36,7 +36,7 @@ func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.Convers
 }
 
 // projectApproval returns the request to use the project settings in dir for the agent of a turn. It returns false if
-// there are none.
+// the project has no such settings.
 func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.ApprovalAsked, bool) {
 	fields, missing := s.opts.Agents.ProjectFields(t.Sandbox, t.Agent, dir)
 	if len(fields) == 0 && missing == "" {
@@ -61,7 +61,7 @@ func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule 
 	return base
 }
 
-// projectDigest returns the same digest for the same settings. The caller computes it before secrets are removed.
+// projectDigest returns the same digest for the same settings. The caller must call it before secrets are removed.
 func projectDigest(p cli.ApprovalAsked) string {
 	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
 		return f.Name == projectDigestField && f.Weight == cli.LabelField
@@ -72,9 +72,10 @@ func projectDigest(p cli.ApprovalAsked) string {
 	return p.Fields[i].Value
 }
 
-// AskForProject asks users whether the turn may use project settings that it would otherwise start without, and reports
-// whether they allow it. It passes the question to show, and waits for the decision, for its expiry or for the end of
-// ctx. Only a turn with the rights of the chat asks, and a session asks only once about the same settings.
+// AskForProject asks users whether the turn may use project settings, and reports whether they allow it. If they do
+// not, the turn starts without the settings. AskForProject passes the question to show, and waits for the decision, the
+// expiry or the end of ctx. Only a turn with the rights of the chat asks. A session asks only once about the same
+// settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)
@@ -103,7 +104,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	show(asked)
 	select {
 	case d := <-decided:
-		// No user saw settings that changed while the question was open, so those are not allowed.
+		// The settings may have changed while the question was open. No user saw the new ones, so they are not allowed.
 		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
 			return cli.WithProject
 		}

@@ -16,7 +16,7 @@ const (
 	mostEvents = 64 // events that wait to be recorded; when full, the agent's stream waits
 )
 
-// Sentences for agents and users.
+// Sentences that agents and users read.
 const (
 	expiredSentence    = "No user decided in time, so it was denied."
 	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
@@ -37,17 +37,17 @@ type RunningTurn struct {
 	Tools   cli.ToolList // tools that the turn may use, in the agent's words
 	Allowed []string     // the configuration's allowed tools, in the agent's words
 	Resumed bool         // events up to cli.CaughtUp happened before this process
-	// Known returns the secrets that must not be shown or stored of an agent's output. Learn adds secret answers to
-	// them, because the agent may repeat those. Both are safe for concurrent use.
+	// Known returns the secrets that must not be shown or stored when they appear in the agent's output. Learn adds
+	// secret answers to Known, because the agent may repeat them. Both are safe for concurrent use.
 	Known func() *secrets.Set
 	Learn func(questions []cli.Question, answers [][]string)
 	// Show receives cli.ApprovalWithdrawn for requests that the agent no longer waits for.
 	Show func(cli.Event)
 }
 
-// Requests handles the requests of one running turn: users and rules decide, and the agent gets the decision. Events
-// wait in a queue for a separate goroutine, so that the agent's stream does not wait for the disk and no decision is
-// delivered from within the stream.
+// Requests handles the requests of one running turn: users or rules decide, and Requests passes the decision to the
+// agent. A separate goroutine handles the events from a queue. So the agent's stream does not wait for the disk, and no
+// decision is delivered from within the stream.
 type Requests struct {
 	s      *Service
 	turn   RunningTurn
@@ -63,15 +63,16 @@ type Requests struct {
 	own       map[cli.ApprovalID]ownRequest           // requests that ductor makes for the agent; nil once drained
 }
 
-// lock is a mutex that is held while waiting for the disk or an agent. It is not a sync.Mutex, because in a synctest
-// bubble the clock advances only while all goroutines wait durably, and waiting on a sync.Mutex does not count.
+// lock is a mutex that is held while waiting for the disk or an agent. A sync.Mutex does not work in tests: in a
+// synctest bubble the clock advances only while all goroutines wait durably, and waiting for a sync.Mutex does not
+// count.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts handling the requests of a turn. The caller ends it with Drain and Close. life is the context of the
-// turn.
+// Open starts to handle the requests of a turn. The caller must call Drain and then Close at the end. life is the
+// context of the turn.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -89,7 +90,7 @@ func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	return r
 }
 
-// recordContext returns a context that never ends, because events must be recorded.
+// recordContext returns a context that never ends, because all events must be recorded.
 func (r *Requests) recordContext() context.Context { return context.WithoutCancel(r.life) }
 
 // HandleEvent handles an event of the turn. The agent's stream calls it.
@@ -108,8 +109,8 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 }
 
-// Drain returns once all requests are recorded. The caller sends no more events, and ductor makes no more requests for
-// the agent.
+// Drain returns once all requests are recorded. After the call the caller sends no more events, and ductor makes no
+// more requests for the agent.
 func (r *Requests) Drain() {
 	close(r.events)
 	<-r.done
@@ -118,7 +119,7 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close ends the requests. Until then a decision that comes too late for the agent is recognized as late.
+// Close ends the requests. Until Close, Requests recognizes a decision that comes too late for the agent.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -131,8 +132,8 @@ func (r *Requests) Close() {
 	r.timers = nil
 }
 
-// work handles the events of the turn. It audits a tool once it has ended, because until then the agent may still ask
-// for it.
+// work handles the events of the turn. It audits a tool when the tool has ended, because until then the agent may still
+// ask for permission to use it.
 func (r *Requests) work() {
 	defer close(r.done)
 	running := map[cli.ToolID]cli.ToolStarted{}
@@ -154,8 +155,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool records a tool that the agent ran. The store skips tools that the agent asked for, and tools repeated after
-// a restart.
+// auditTool records a tool that the agent ran. The store skips tools for which the agent asked, and tools that are
+// repeated after a restart.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -226,7 +227,7 @@ func requestOf(ev cli.Event) cli.ApprovalID {
 	return ""
 }
 
-// asked lets a rule or a user decide, or delivers an earlier decision.
+// asked handles a request: it lets a rule or a user decide, or delivers an earlier decision.
 func (r *Requests) asked(ev cli.Event) {
 	request := requestOf(ev)
 	if r.s.opts.Screen == nil {
@@ -255,7 +256,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 }
 
-// refuse denies an approval beyond the limit, which was not shown.
+// refuse denies an approval beyond the limit of open approvals. Users do not see it.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
@@ -297,7 +298,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-// compose creates the approval for a request and reports whether the request touches a file of ductor's own.
+// compose creates the approval for a request. It also reports whether the request touches one of ductor's own files.
 func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval = orchestrator.Approval{
@@ -331,12 +332,12 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart is the part of a sentence about text that ductor removed as a secret.
+// hiddenPart is a part of a sentence. It names text that ductor removed because it may be a secret.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
-// hide removes secrets from an approval before it is stored and shown. A rule is created from the visible text, so an
-// approval with a secret in that text offers no rule. If hide removes more than a word, such as a command, the approval
-// cannot be allowed.
+// hide removes secrets from an approval before it is stored and shown. Rules are created from the visible text, so an
+// approval with a secret in that text offers no rule. If hide removes more than a word, such as a whole command, users
+// cannot allow the approval.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)
 	if a.Request == nil {

@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether an approval does nothing but read or list files below its directory. None of the files may
-// be hidden or contain secrets, judged by its name and by the target of a link. It returns false for a request with a
-// reason.
+// readsBelow reports whether an approval does nothing but read or list files below its directory. The files must not be
+// hidden or contain secrets. readsBelow decides that by their names and by the targets of links. It returns false for a
+// request with a reason.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
@@ -30,7 +30,7 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	return ok && readable(words, a)
 }
 
-// readable reports whether paths of an approval may be read without asking; see plainWords.
+// readable reports whether the agent may read the paths of an approval without asking; see plainWords.
 func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||
@@ -39,8 +39,9 @@ func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	return staysInside(a.Links) && !slices.ContainsFunc(paths, unseen)
 }
 
-// readers maps commands that only print the files they name, or their names and sizes, to the options that only change
-// the output. None of them reads below a directory, where hidden files and links may be.
+// readers maps each harmless reading command to its harmless options. The commands print only the files that they name,
+// or the names and sizes of files. The options change only the form of the output. No command prints the contents of
+// files below a named directory, because hidden files and links may be there.
 func readers() map[string]string {
 	return map[string]string{
 		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw",
@@ -54,7 +55,7 @@ func readers() map[string]string {
 var sedLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(,\d+)?p$`) })
 
 // readWords returns the words of a plain command that can name files. It returns false if the command may do more than
-// read those files.
+// read these files.
 func readWords(command string) ([]string, bool) {
 	words := strings.Split(command, " ")
 	options, known := readers()[words[0]]

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// plainCommand reports whether every shell would parse s as one command of plain words: no quotes, variables, patterns,
-// redirections or second command.
+// plainCommand reports whether every shell would parse s as one command that consists of plain words, without quotes,
+// variables, patterns, redirections or a second command.
 func plainCommand(s string) bool {
 	if s == "" {
 		return false
@@ -31,11 +31,12 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether the words after the head of a plain command may be allowed without asking. No word may be
-// an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of a
-// host.
+// plainWords reports whether the words after the head of a plain command may be allowed without asking. A word must not
+// be an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of
+// a host.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
-	// Of a project, such as "test:unit"; elsewhere host:path, or one branch onto another.
+	// After "run", a word with a colon is a script of the project, such as "test:unit". After other commands it may be
+	// host:path, or one branch onto another.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "),
 		func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
@@ -52,7 +53,7 @@ func staysInside(links []orchestrator.Link) bool {
 	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
 
-// private reports whether a path leads up, is hidden or below a hidden directory, or has the name of a file with
+// private reports whether a path leads upwards, is hidden, is below a hidden directory, or has the name of a file with
 // secrets.
 func private(path string) bool {
 	parts := strings.Split(path, "/")
@@ -75,7 +76,8 @@ func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// commandOf returns the command of an approval, or "" if the approval does more than run it in the turn's directory.
+// commandOf returns the command of an approval. It returns "" if the approval does more than run this command in the
+// turn's directory.
 func commandOf(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || len(p.Changes) > 0 || p.Effect.Dir != a.Dir {
@@ -111,7 +113,7 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// The digest has its own types. Digests are stored, so renaming the fields of other types must not change them.
+// The digest has its own types. Digests are stored, so they must not change if the fields of other types are renamed.
 type (
 	digestField struct {
 		Name, Value string

@@ -20,8 +20,8 @@ type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
 	Screen orchestrator.ApprovalScreen // shows approvals; if nil, no user is asked and their requests are denied
-	// Approvers returns the users who decide requests of a user's turn in a group. If nil, that user decides. In a
-	// private chat it is always the user of the chat.
+	// Approvers returns the users who decide the requests of a user's turn in a group. If Approvers is nil, that user
+	// decides. In a private chat the user of the chat always decides.
 	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
 	Timeout   time.Duration // for a decision; after it the request is denied
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
@@ -30,8 +30,8 @@ type Options struct {
 	// Files returns access to the files of a sandbox.
 	Files func(in cli.Sandbox) (Files, error)
 
-	// Enter reports whether ductor is still running. If so, the caller calls leave when it is done, and ductor waits
-	// for that before it ends.
+	// Enter reports whether ductor is still running. If it is, the caller must call leave when its work is done, and
+	// ductor waits for that before it ends.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -39,7 +39,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents is the part of the gateway that a Service needs. *service.Service implements and describes it.
+// Agents is the part of the gateway that a Service needs. *service.Service implements it and documents its methods.
 type Agents interface {
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
@@ -113,7 +113,7 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// withdrawAgain is the pause before approvals are withdrawn again while the disk is full.
+// withdrawAgain is the pause between attempts to withdraw approvals while the disk is full.
 const withdrawAgain = 5 * time.Second
 
 // WithdrawTurn closes the approvals of a turn that has ended. It tries again while the disk is full.
@@ -135,9 +135,9 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	}
 }
 
-// WithdrawEnded closes, after a restart, the approvals of turns that do not continue, and updates the chats that still
-// show them as open. Approvals of continuing turns stay open, because their agents ask again. So do those of terminals,
-// which may need a moment to ask again.
+// WithdrawEnded is for the start of ductor. It closes the approvals of turns that do not continue, and updates the
+// chats that still show them as open. Approvals of continuing turns stay open, because their agents ask again.
+// Approvals of terminals stay open too, because a terminal may need a moment to ask again.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
@@ -186,7 +186,7 @@ func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
 
-// approvers returns the users who may decide. The ID of a private chat is the ID of its user.
+// approvers returns the users who may decide. In a private chat, the ID of the chat is the ID of its user.
 func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	switch {
 	case p.Conversation.Chat > 0:

@@ -21,7 +21,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange is Changes for a user who wants to change files.
+// toChange is Changes for a user who wants to change files. It also checks the user's rights, and returns an error if a
+// running turn may have written in the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -81,7 +82,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// plan lists the repositories to restore, with the files of each.
+// plan lists the repositories to restore, and the files of each.
 type plan []planned
 
 type planned struct {
@@ -89,7 +90,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan that restores one tree of each repository over another.
+// plan creates a plan for all repositories of c. For each one, trees selects the tree to restore and the tree that the
+// files must match now.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
@@ -110,7 +112,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores all repositories, or none if a file is in the way.
+// carryOut restores all repositories. If a file is in the way, it restores none.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {

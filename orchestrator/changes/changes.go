@@ -66,7 +66,7 @@ func New(o Options) *Service {
 // Attach connects components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
-// Close waits for background work; all turns must have ended. It cancels work that has not ended when ctx ends.
+// Close waits for background work. All turns must have ended. When ctx ends, Close cancels the remaining work.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
@@ -79,8 +79,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// inRepository reports whether a directory of this host is inside a repository. Directories outside of one then cost no
-// process.
+// inRepository reports whether a directory of this host is inside a repository. It starts no process, so directories
+// outside of repositories cost little.
 func inRepository(dir string) bool {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -123,7 +123,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// It skips a nested repository that is not checked out.
+			// Skip a nested repository that is not checked out.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}
@@ -144,7 +144,7 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks turns that wrote in the same repository at the same time, because their changes cannot be told apart.
+// mix marks turns that wrote in the same repository at the same time. Their changes cannot be distinguished.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (w *watch) markBeside(other *watch) {
 	}
 }
 
-// share records the conversation of another writer during the turn.
+// share records the conversation of another turn that wrote in the repository during this turn.
 func (w *watch) share(in orchestrator.ConversationID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,8 +183,8 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in a repository. While the turn's repositories are unknown, it reports whether
-// the turn might.
+// worksIn reports whether the turn works in a repository. While the repositories of the turn are unknown, it returns
+// true if the turn may work there.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone
@@ -221,7 +221,7 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy returns a TurnWrites if a turn that works in a repository of a snapshot may have written something.
+// busy returns a TurnWrites error if a turn that works in a repository of a snapshot may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
@@ -234,7 +234,8 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// repeatSnapshots takes a new snapshot for running turns that have written nothing, after a user changed their files.
+// repeatSnapshots is for the time after a user changed files. It takes a new snapshot for each running turn that has
+// not written anything.
 func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()

@@ -50,7 +50,7 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning returns the record of the state that files are compared with.
+// beginning returns the record with the state to compare files with.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)

@@ -156,7 +156,7 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that a tool may write from now on.
+// answered records that ductor answered a request: its tool may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -267,7 +267,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the snapshot before the turn is missing, or "" if it is there.
+// reason returns why the snapshot before the turn is missing. It returns "" if the snapshot is not missing.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +277,7 @@ func (w *watch) reason() orchestrator.NoUndo {
 	return w.before.why
 }
 
-// clockSlack is more than the delay of a file system's clock.
+// clockSlack is longer than the delay of a file system's clock.
 const clockSlack = 50 * time.Millisecond
 
 // touched reports whether any file may have been written since the turn started.
@@ -294,7 +294,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without those in nested repositories, which have trees of their own.
+// restorable returns the changes without those in nested repositories. Nested repositories have trees of their own.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

@@ -8,13 +8,13 @@ import (
 	"ductor/cli"
 )
 
-// writes records the possible writes of a turn so far.
+// writes records the writes that a turn may have made.
 type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // unfinished tools that may write; false while waiting for an answer
 	asks  map[cli.ApprovalID]bool // requests of tools; true if the tool may write
-	// early has the tools that may write and started without asking, before the snapshot was complete. unknownTool
-	// stands for any other early write.
+	// early lists the tools that started before the snapshot was complete, without asking, and that may write.
+	// unknownTool stands for any other write before then.
 	early        map[cli.ToolID]bool
 	snapshotDone bool // the snapshot before the turn is complete or has failed
 }
@@ -33,7 +33,7 @@ func (w *writes) possible() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
-// tooEarly records a write, unless the snapshot is complete.
+// tooEarly records a write, if the snapshot is not complete.
 func (w *writes) tooEarly() {
 	if !w.snapshotDone {
 		w.early[unknownTool] = true

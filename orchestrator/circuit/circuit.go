@@ -12,14 +12,14 @@ import (
 	"ductor/cli"
 )
 
-// The pause of an agent that failed too often: at first, and at most. It doubles with each further failure.
+// The first and the longest pause of an agent that failed too often. The pause doubles with each further failure.
 const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 )
 
-// Breakers record how the last turns of each agent in each environment ended. Safe for concurrent use. A nil one never
-// opens.
+// Breakers record how the last turns of each agent in each environment ended. A nil Breakers never opens. Safe for
+// concurrent use.
 type Breakers struct {
 	failures int // number of failures in a row that open a breaker
 	now      func() time.Time
@@ -42,14 +42,14 @@ type state struct {
 	paused time.Time    // when the pause ends
 }
 
-// New creates breakers that open after the given number of failures in a row. With 0 they open only for agents at their
-// usage limit.
+// New creates breakers that open after the given number of failures in a row. If it is 0, they open only for agents at
+// their usage limit.
 func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records the end of a turn; f is nil for success. It ignores stale turns, because they are not the agent's
-// fault.
+// Ended records the end of a turn. f is nil for success. Ended ignores failures of stale turns, because they are not
+// the agent's fault.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
@@ -114,7 +114,7 @@ func judge(f *cli.Failure) verdict {
 	return saysNothing
 }
 
-// Open returns why an agent gets no turns now, or nil if it does.
+// Open returns the reason why an agent gets no turns now. It returns nil if the agent gets turns.
 func (b *Breakers) Open(in cli.Sandbox, name cli.Agent) *cli.Failure {
 	if b == nil {
 		return nil
@@ -136,8 +136,8 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 	return nil
 }
 
-// MayRepeat reports whether ductor may repeat a failed turn of an agent without asking. It returns false if the agent
-// failed too often, until a turn of it succeeds.
+// MayRepeat reports whether ductor may repeat a failed turn of an agent without asking. After too many failures it
+// returns false until a turn of the agent succeeds.
 func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
 	if b == nil || b.failures == 0 {
 		return true

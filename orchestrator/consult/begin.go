@@ -32,9 +32,9 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter counts a running agent until leave is called. If another one uses the agent's part of the session, or if the
-// agent works in another directory than the session, enter makes the question fresh. If ctx belongs to no question, it
-// begins one.
+// enter counts an agent as running until the caller calls leave. The question becomes fresh (the agent starts a new
+// session of its own) if another question uses the agent's part of the session, or if the agent works in a different
+// directory than the session. If ctx belongs to no question, enter begins one.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)

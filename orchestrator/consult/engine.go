@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
-	// Session returns the session that a question belongs to, and creates a missing one; see orchestrator.Consults.
+	// Session returns the session of a question, and creates it if it does not exist; see orchestrator.Consults.
 	Session func(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error)
 	Names   orchestrator.SessionNames
 	// SideRequest returns the base request for questions of a conversation: the environment and directory of the
@@ -53,8 +53,8 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is an unanswered question with its running agents: several for a group, and none before the first or between
-// two of them.
+// question is an unanswered question with its running agents. A question to a group has several agents. A question has
+// none before the first agent starts, and between two agents.
 type question struct {
 	running int
 	lanes   map[lane]bool // that the agents use
@@ -129,7 +129,7 @@ type approach struct {
 	quoted       []cli.TurnID // entries that the question quotes
 }
 
-// asking is a question on its way to an agent.
+// asking is a question that is sent to an agent, with all that is needed to store its entry.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach
@@ -151,7 +151,7 @@ func (r *asking) record(ev cli.Event) {
 	r.steps.Observe(clean)
 }
 
-// askAside asks an agent beside the turns of a session, and stores the entry.
+// askAside asks an agent outside of the turns of a session, and stores the entry.
 func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
 	by approach) (a orchestrator.ConsultAnswer, err error) {
 	began := e.opts.Now()
@@ -223,7 +223,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome of an entry. err is nil if it has an answer.
+// outcomeOf returns the outcome of an entry. err is nil if the entry has an answer.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -255,8 +255,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent tells the agent the entries of the session that it missed, and asks it. If the agent cannot resume its own
-// session, askAgent asks it in a new one.
+// askAgent shows the agent the entries of the session that it missed, and asks the question. If the agent cannot resume
+// its own session, askAgent asks in a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -348,7 +348,7 @@ func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	return len(e.shownIn(in))
 }
 
-// Abort implements orchestrator.Consults. Ask returns later, when all processes of its agent are dead.
+// Abort implements orchestrator.Consults. A running Ask returns later, when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -359,7 +359,8 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
-// shownIn returns the unanswered questions of a conversation, and of other conversations that it shows. mu is held.
+// shownIn returns the unanswered questions of a conversation, and of those conversations whose activity this one shows.
+// mu is held.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for of, here := range e.asking {
 		if of.Shown() == in {
@@ -369,7 +370,7 @@ func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	return all
 }
 
-// Close cancels all questions, rejects new ones, and waits for their ends until ctx is done.
+// Close cancels all questions and rejects new ones. It waits until all questions have ended or ctx is done.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true

@@ -68,8 +68,8 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model of the panel that answered in the previous round, and shows it the other models' answers. The
-// models are told the session up to by.until, and so not what the others answer meanwhile.
+// round asks each model that answered in the previous round, and shows it the other models' answers. The history for
+// the models ends at by.until, so they do not see the answers of the current round.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
 	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
@@ -104,8 +104,8 @@ const (
 		"The question:\n"
 )
 
-// conclude asks the first model with an answer for a conclusion. It uses a new session of the agent, so that the model
-// does not prefer its own answer.
+// conclude asks the first model with an answer for a conclusion. It uses a new session of the agent, because a model
+// would otherwise prefer its own answer.
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
@@ -124,8 +124,8 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Assumed cost of a question besides its text, in tokens: the agent's system prompt and the length of an answer. Agents
-// differ, and none reports its numbers in advance.
+// Assumed size of a question apart from its text, in tokens: the agent's system prompt, and the answer. Agents differ,
+// and no agent reports these numbers in advance.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800
@@ -149,7 +149,7 @@ func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) 
 	}
 	for round := range q.Rounds {
 		for _, m := range q.Panel {
-			// a follow-up reads the whole conversation again
+			// A follow-up question reads the whole conversation again.
 			add(m, usualStart+question+int64(round)*(answers+question))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// trail audits the tools of an agent other than the conversation's own. Only the agent's stream uses it.
+// trail audits the tools of an agent that is not the conversation's own. Only the agent's stream uses it.
 type trail struct {
 	e    *Engine
 	of   orchestrator.AuditEntry // the fields that all entries share; Call is the agent's turn
@@ -21,13 +21,13 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call returns an ID for a tool call that no call of the conversation's own agent can have.
+// call returns an ID for a tool call. No call of the conversation's own agent can have this ID.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
 // mostReason limits the error text of a failed tool in the audit, in bytes.
 const mostReason = 200
 
-// observe records a tool once it has ended. The store skips tools that the agent asked for.
+// observe records a tool when the tool has ended. The store skips tools for which the agent asked.
 func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:

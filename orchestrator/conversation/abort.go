@@ -8,7 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop implements bot.Desk. No queued turn starts before its commit. The card shows when the turn has ended.
+// Stop implements bot.Desk. Queued turns do not start until Stop has committed. The card of the running turn shows the
+// stop once that turn has ended.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -50,7 +51,8 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// abortTurn aborts a turn if the user may end it and it did not come after by. It does not block.
+// abortTurn aborts a turn if the user may abort it and the turn is older than the press. It returns nil otherwise. It
+// does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
@@ -82,8 +84,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and removes turns from the queue, in one commit with the result of answer. first is the
-// turn that was aborted before; it may have ended since.
+// abort aborts the running turn and removes turns from the queue. It stores both in one commit with the result of
+// answer. first is the turn that Stop has already aborted; it may have ended since.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
@@ -108,7 +110,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
 	}
 	handled := answer(report)
-	// If the store cannot record the abort now, it must later: otherwise the next process would run these turns.
+	// If the store cannot record the abort now, it must do so later: otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
 		defer func() { handled.Notices = nil }() // the caller knows that they were not stored
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)

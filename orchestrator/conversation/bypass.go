@@ -28,14 +28,14 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed reports whether the conversation is in a bypass that a user chose in it, that applies in the given
-// environment and that has not ended.
+// bypassed reports whether the conversation is in bypass: a user chose it in this conversation, it applies in the given
+// environment, and it has not ended.
 func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver is the timer of a bypass that ends at until, independent of changes of the wall clock. The user may have
-// chosen another bypass since, or none.
+// bypassOver is called by a timer when a bypass ends at until. The timer does not depend on changes of the wall clock.
+// In the meantime the user may have chosen another bypass, or ended this one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
@@ -44,7 +44,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
-		// permissionOf knows that it is over
+		// permissionOf checks the time, so this bypass no longer applies.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	if turn != "" {
@@ -55,8 +55,8 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends the bypass that was set to end at until, or one that has expired, and returns the turn that still runs in
-// it.
+// expire ends the bypass that was set to end at until, or any bypass that has expired. It returns the turn that still
+// runs in bypass.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
@@ -79,7 +79,8 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 	return ended, turn, err
 }
 
-// leaveBypass switches the agent of a turn in bypass to ask mode, or ends the turn if the agent cannot switch.
+// leaveBypass switches the agent of a turn in bypass to ask mode. If the agent cannot switch, leaveBypass ends the
+// turn.
 func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
@@ -102,7 +103,8 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	})
 }
 
-// CaughtUp implements turn.Conversation. If the previous process left the turn in bypass, its agent asks from now on.
+// CaughtUp implements turn.Conversation. If the previous process left the turn in bypass, CaughtUp switches the agent
+// to ask mode.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
@@ -112,8 +114,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass from before a restart. It notifies the conversations without a turn that still runs in
-// bypass, and marks the turns that do.
+// endBypasses ends every bypass from before a restart. It marks the turns that still run in bypass, and notifies the
+// conversations without such a turn.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// quietChat is a Chat for turns that may have nothing to show: those with Wants.Silence or Wants.Known. It shows such a
-// turn only once it ended with another answer.
+// quietChat is a Chat for turns with Wants.Silence or Wants.Known, which may have nothing to show. It shows such a turn
+// only after its end, and only if the answer is a different one.
 type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }

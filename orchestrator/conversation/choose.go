@@ -40,8 +40,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
-		// In one commit with the turn: a second press must not remove the session that the turn of the first press has
-		// started.
+		// The session changes in one commit with the turn. Otherwise a second press could remove the session that the
+		// turn of the first press has started.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:
 		return e.liftBudgets(ctx, t, wants, by)
@@ -65,8 +65,8 @@ func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestr
 	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}, forget...)
 }
 
-// continueWith lets another agent run the turn. The agent also gets the conversation's next turns, unless the turn had
-// chosen its own agent.
+// continueWith lets another agent run the turn. The conversation's next turns use that agent too, unless the turn
+// itself had chosen its agent.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
@@ -82,7 +82,7 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants or
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// waitingJob returns the job that will run the prompt of a turn, or ErrNoJob.
+// waitingJob returns the job that will run the prompt of a turn later. It returns ErrNoJob if no job will.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
@@ -91,8 +91,8 @@ func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
 }
 
-// runLater creates a job that runs the prompt of a turn when the usage limit of its agent ends. If the limit has ended,
-// it runs the prompt at once.
+// runLater creates a job that runs the prompt of a turn when the usage limit of its agent ends. If the limit has
+// already ended, runLater runs the prompt at once.
 func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	at := t.Outcome.Recovery.At
@@ -114,8 +114,8 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// scheduleLaterFor is later for a user's press. If both the turn and the user have the rights of the chat, so has the job,
-// limited to the chat's current mode and without bypass.
+// scheduleLaterFor is scheduleLater for a user who pressed a button. The job gets the rights of the chat if both the
+// turn and the user have them, limited to the chat's current mode and without bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
@@ -132,8 +132,8 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return e.scheduleLater(ctx, t, at, mode)
 }
 
-// scheduleLater creates the job that runs the prompt of a turn at a time; it returns ErrRepeated if there is one. most limits
-// the mode of the chat for the job; if empty, the job has rights of its own.
+// scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if such a job exists.
+// most limits the mode of the chat for the job. If most is empty, the job has rights of its own.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	most cli.PermissionMode) (time.Time,
 	error) {
@@ -173,7 +173,7 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// deleteFinishedLater deletes the jobs of earlier limits that have run.
+// deleteFinishedLater deletes jobs that were created for earlier limits and have run.
 func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
 	person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
@@ -191,8 +191,8 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 	return nil
 }
 
-// cancelRetries cancels further attempts of a turn: retries while it runs, and the job that would run it later. The
-// receipt names the turn if its card shows other buttons now, or will at the turn's end.
+// cancelRetries cancels further attempts of a turn: the retries of a running turn, and the job that would run the turn
+// later. The receipt names the turn if the buttons of its card change, now or at the turn's end.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)
@@ -222,7 +222,8 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// withoutJobWants adapts the wants of a turn for a user who runs it again and wants to see the result.
+// withoutJobWants adapts the wants of a job's turn for a user who runs it again, because the user wants to see the
+// result.
 func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
@@ -238,7 +239,8 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// endedTurn loads the turn of a button, and checks that the button's conversation may access it.
+// endedTurn loads the turn of a button. It returns an error if the turn has not ended, or if the button's conversation
+// may not access it.
 func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

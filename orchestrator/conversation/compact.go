@@ -9,20 +9,21 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact implements agent.Service. An agent without this feature gets a new session and a short form of the history.
+// Compact implements agent.Service. If the agent cannot shorten its context, it gets a new session and a short form of
+// the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
 }
 
-// compaction turns t into a turn that shortens the context.
+// compaction returns a copy of t that shortens the agent's context instead of running a prompt.
 func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 	t.Wants.Task, t.Wants.Title = cli.TaskCompact, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.compact-title")
 	return t
 }
 
-// compactFirst queues a turn that shortens the context, and then the prompt of t again, which runs only if the first
-// succeeds.
+// compactFirst queues two turns: first a turn that shortens the context, then the prompt of t again. The second runs
+// only if the first succeeds.
 func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
@@ -40,7 +41,7 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if t requires another turn that did not succeed.
+// afterOther returns a Failure if t may run only after another turn, and that turn did not succeed.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -96,7 +97,8 @@ func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchest
 		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
 }
 
-// currentAgent returns the agent of the running turn, or otherwise the agent of the conversation's next turn.
+// currentAgent returns the agent of the running turn. If no turn runs, it returns the agent of the conversation's next
+// turn.
 func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request,
 	cli.TurnID, error) {
 	who, req, err := e.nextRequest(ctx, in)
@@ -109,12 +111,12 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 	return who, req, "", nil
 }
 
-// spender returns the user and job that a turn counts for.
+// spender returns the user and the job whose budgets a turn counts against.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget returns how much a turn may cost, or 0 for no limit. It returns a *cli.Failure if a budget is spent.
+// withinBudget returns how much a turn may cost. 0 means no limit. If a budget is spent, it returns a *cli.Failure.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil
@@ -137,7 +139,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets warns a chat once in each period if most of a budget is spent.
+// warnOfBudgets warns a chat if most of a budget is spent. It does so once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

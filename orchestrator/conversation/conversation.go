@@ -18,24 +18,25 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// conversation is the queue of one conversation and its running turn. Only messages in its inbox access its state. They
-// also make the commits that change the queue, so that no lock is held during a commit.
+// conversation is the queue of one conversation, with its running turn. Its state belongs to the messages in its inbox:
+// no other code accesses it. Messages also make the commits that change the queue, so no lock is held during a commit.
 type conversation struct {
 	inbox inbox
 	e     *Engine
 	id    orchestrator.ConversationID
 
-	// running is the running turn; nil while there is none. Everyone may load it. Only messages store it, and they
-	// store a new value for each change.
+	// running is the running turn, or nil. All goroutines may load it. Only messages store it, and they store a new
+	// value for each change.
 	running atomic.Pointer[running]
 
 	aborts  atomic.Int32 // aborts that are not recorded yet; until they are, no queued turn starts
 	queue   []waiting
 	start   startState
 	cleared int // number of aborts that emptied the queue
-	// redelivered is closed once the outcomes that the previous process left are shown; nil if it left none.
+	// redelivered is closed when the chat shows the outcomes that the previous process had not shown. It is nil if the
+	// previous process left none.
 	redelivered <-chan struct{}
-	// showing has the cancel function for the delivery of each outcome that the chat does not show yet.
+	// showing has a cancel function for each outcome that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
 	last    lastTurn        // used by the running turn
@@ -47,7 +48,7 @@ type lastTurn struct {
 	absent map[string]string // the owner's MCP servers that it went without, with the reason
 }
 
-// startState is whether queued turns may start.
+// startState determines whether queued turns may start.
 type startState string
 
 const (
@@ -59,7 +60,7 @@ type waiting struct {
 	turn    orchestrator.Turn
 	shown   bool        // the chat shows that it waits
 	remains cli.Remains // of a turn that the previous process was running; empty for a turn that has not run
-	// cardOpened is set if the previous process may have opened the card of the turn.
+	// cardOpened is set if the previous process may have opened the turn's card.
 	cardOpened bool
 	after      <-chan struct{} // closed when the turn may run; nil: at once
 }
@@ -69,7 +70,8 @@ type running struct {
 	turn    orchestrator.Turn
 	started time.Time
 	req     *cli.Request // the request to its agent; nil before
-	// The store has the turn's start, which is stored right before the agent gets the prompt; nil while req is nil.
+	// promptSent is set when the turn's start is stored, right before the agent gets the prompt. It is nil while req is
+	// nil.
 	promptSent *atomic.Bool
 	ctx        context.Context // ends when the turn is aborted
 	cancel     context.CancelCauseFunc
@@ -80,11 +82,11 @@ type running struct {
 	over       chan struct{} // closed once all its processes are dead and the delivery of its outcome was tried
 }
 
-// is reports whether r is the turn with this ID and has not ended.
+// is reports whether r is the turn with this ID and that turn has not ended.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do runs f as a message of the conversation's inbox. It returns after f, once the turn that may run then has started,
-// so that an abort finds it. Messages must not call it.
+// do runs f as a message of the conversation's inbox. It returns after f, and after the start of the turn that may run
+// then, so that an abort finds that turn. Messages must not call do.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -92,7 +94,7 @@ func (c *conversation) do(f func()) {
 	})
 }
 
-// startNext starts the first turn of the queue unless a turn is running.
+// startNext starts the first turn of the queue if no turn is running.
 func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborts.Load() > 0 || !c.e.open() {
 		return
@@ -119,7 +121,8 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// turnEnded starts the next turn. It closes over of the ended turn once the delivery of its outcome was tried.
+// turnEnded starts the next turn. It closes the channel over of the ended turn after the delivery of that turn's
+// outcome was tried.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
@@ -140,7 +143,7 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 	})
 }
 
-// ahead returns the number of turns before a new one.
+// ahead returns how many turns a new turn must wait for.
 func (c *conversation) ahead() int {
 	n := len(c.queue)
 	if c.running.Load() != nil {
@@ -160,10 +163,12 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox handles messages one at a time, in order. A sender waits for its message. If no other message is being handled,
-// the sender handles its own, which saves a switch of goroutines. Messages that arrive in the meantime are handled by a
-// goroutine, so that nothing outlives its senders. Only the message that is being handled may access the state of the
+// inbox handles messages one at a time, in order. Only the message that is being handled may access the state of the
 // conversation.
+//
+// Senders wait for their messages. If no other message is being handled, the sender handles its own message, which
+// saves a switch of goroutines. A goroutine handles the messages that arrive in the meantime. It ends after the last of
+// them, so it does not outlive the senders.
 type inbox struct {
 	mu       sync.Mutex // guards messages only; not held while a message is handled
 	messages []message  // the first one is being handled
@@ -188,7 +193,7 @@ func (in *inbox) handle(f func()) {
 	}
 }
 
-// add appends a message and reports whether it is the first.
+// add appends a message. It reports whether no other message is waiting or being handled.
 func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -203,7 +208,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the handled message and returns the next one; false if none waits.
+// next removes the handled message and returns the next one. It returns false if no message waits.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// heldAgents delays decisions that allow an agent to continue until the snapshot of the files is complete or takes too
-// long. The deciding user does not wait for that.
+// heldAgents delays decisions that allow an agent to continue. It waits until the snapshot of the files is complete,
+// but not too long. The user who decides does not wait.
 type heldAgents struct {
 	orchestrator.Gateway
 	e *Engine
 }
 
-// Decide passes on a decision, or returns nil and passes it on later. If ductor or the turn ends before, the agent
-// either no longer needs the decision or asks again.
+// Decide passes a decision to the agent at once, or returns nil and passes it later. If ductor or the turn ends before
+// that, the decision is not lost: either the agent no longer needs it, or the agent asks again.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
 	if !d.Allow || files == nil {
@@ -40,5 +40,5 @@ func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.Approval
 	return nil
 }
 
-// handOverWait limits the time from a decision until the agent has it: for the snapshot and for the agent.
+// handOverWait limits the time from a decision until the agent has it. It includes the wait for the snapshot.
 const handOverWait = 15 * time.Second

@@ -17,15 +17,16 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed computes the turn's file changes after the chat shows the outcome; nil for no changes. amend shows the
-	// outcome with the changes.
+	// changed computes the turn's file changes after the chat shows the outcome. It is nil if the turn changed nothing.
+	// amend then adds the changes to the shown outcome.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
 // deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
-// has it, but at most for Options.DeliveryWait: an unreachable chat must not delay the agent. The next turn then runs,
-// and its Fanout holds the events for its card. Outcomes of one conversation are shown one after another.
+// has it, but at most for Options.DeliveryWait, because an unreachable chat must not delay the agent. After that the
+// next turn runs, and its Fanout holds the events for its card. Outcomes of one conversation are shown one after
+// another.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -36,7 +37,8 @@ func (c *conversation) deliver(ctx context.Context, d delivery) {
 	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
 }
 
-// amend adds the file changes to an outcome that the chat shows. It reports whether the chat shows all of it.
+// amend adds the file changes to an outcome that the chat already shows. It reports whether the chat then shows all of
+// it.
 func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
 	t, changed := d.turn, d.changed(ctx)
 	if changed == (orchestrator.Changed{}) {
@@ -55,8 +57,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. rest receives whether the
-// chat shows the parts that are added later; it is nil if there are none.
+// deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. Some parts may be added
+// later: rest receives whether the chat shows those, and is nil if the outcome has none.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -117,8 +119,8 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	return shown
 }
 
-// withdraw removes the buttons from the card of an outcome that a user does not want to see. It reports whether the chat
-// shows that.
+// withdraw removes the buttons from the card of an outcome, if a user no longer wants to see that outcome. It reports
+// whether the chat shows the card without buttons.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
 	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // with its file changes
@@ -133,9 +135,9 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers the delivery of an outcome as the conversation's last. before is closed once the previous
-// delivery was tried. tried closes the channel of this delivery and may be called more than once. giveUp is called with
-// errNotWanted if the user no longer wants to see the outcome.
+// delivering registers the delivery of an outcome as the conversation's last delivery. before is closed once the
+// previous delivery was tried. The caller calls tried to report that this delivery was tried; it may call it more than
+// once. If the user no longer wants to see the outcome, giveUp is called with errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	tried func()) {
 	shown := make(chan struct{})
@@ -180,13 +182,13 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// lastDelivery is how long a shutdown waits for chats to show ended turns.
+// lastDelivery limits how long a shutdown waits until chats show the ended turns.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted is the cause if the user does not want to see the rest of an outcome.
+// errNotWanted is the cause if the user does not want to see the remaining part of an outcome.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing cancels the deliveries of outcomes and returns the turn of one of them, or "" if it cancelled none.
+// giveUpShowing cancels the deliveries of outcomes. It returns the turn of one of them, or "" if it cancelled none.
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -195,8 +197,9 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record stores a fact that the chat shows or will show. If the store fails, it retries in the background until the
-// write succeeds or the engine ends; the channel receives which. It returns the error of the first try.
+// record stores a fact that the chat shows or will show. It returns the error of the first try. If that try fails,
+// record retries in the background until the write succeeds or the engine ends. The channel receives whether the write
+// succeeded.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
@@ -218,7 +221,7 @@ func recorded() <-chan bool {
 	return done
 }
 
-// retryUntilDone retries f until it succeeds. It returns false if the engine ends before.
+// retryUntilDone retries f until it succeeds. It returns false if the engine ends first.
 func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error) bool {
 	for pause := e.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
 		_, diskChanged := e.diskState()
@@ -286,8 +289,7 @@ func (e *Engine) diskFull() error {
 // AwaitDisk implements turn.Conversation.
 func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
 
-// awaitDisk waits while the disk is full. It returns false if ctx ended before, or if the store does not report when
-// there is room.
+// awaitDisk waits while the disk is full. It returns false if ctx ends first, or if the engine has no Disk to ask.
 func (e *Engine) awaitDisk(ctx context.Context) bool {
 	state, changed := e.diskState()
 	if changed == nil || state != orchestrator.DiskFull {

@@ -29,7 +29,8 @@ type Options struct {
 	Orders    orchestrator.OrderStore // nil: SubmitOrder returns an error
 	Snapshots orchestrator.Snapshots  // nil: file changes are not recorded
 	Disk      orchestrator.Disk       // the disk under Store; nil: unknown, so failed writes are retried after a pause
-	// Sandboxes decides where agents run. nil: on this host, and orders for a sandbox are refused.
+	// Sandboxes decides where agents run. If it is nil, they run on this host, and the engine refuses orders for a
+	// sandbox.
 	Sandboxes orchestrator.Sandboxes
 
 	TurnOptions                    // used if Live is nil
@@ -48,37 +49,40 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns the tool servers for an agent of a conversation in an environment.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns, of the MCP servers that the owner configured, those that a request's agent gets, and the
-	// others. wanted reports whether the turn is meant to have one. nil: there are none.
+	// OwnersServers selects from the MCP servers that the owner configured. It returns the servers that the agent of a
+	// request gets, and the servers that it does not get. wanted reports whether the turn is meant to have a server. If
+	// OwnersServers is nil, the owner has configured none.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns the secrets that must not be shown or stored for agents in a directory; nil for none.
+	// Secrets returns the secrets that must not be shown or stored for agents in a directory. It may be nil.
 	Secrets func(dir string) *secrets.Set
 
-	// Quiet hours, in which the message at the end of a turn makes no sound; nil: none.
+	// QuietHour reports whether a time is in the quiet hours, in which the message at the end of a turn makes no sound.
+	// nil means no quiet hours.
 	QuietHour func(at time.Time) bool
 
 	Budgets *spending.Budgets // nil: none
 
-	// For history that does not fit; nil: it is shortened. Without a Model it is used only if a user asks for a summary
+	// Summarizer summarizes history that does not fit. If it is nil, ductor shortens the history. If it has no Model,
+	// ductor uses it only if a user asks for a summary.
 	Summarizer *handoff.Summarizer
 	Shorten    side.Shortener // for long results of jobs
-	// DeliveryWait is how long the next turn waits for the chat to show the previous one. It is also the first pause
-	// before a failed delivery or write is retried.
+	// DeliveryWait limits how long the next turn waits until the chat shows the previous turn. It is also the first
+	// pause before a failed delivery or write is retried.
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows approvals. nil: no user is asked, and their requests are denied.
+	// Screen shows approvals. If it is nil, ductor asks no user and denies all requests.
 	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who decide requests of a user's turn in a group. nil: that user. In a private chat it
-	// is always the user of the chat.
+	// Approvers returns the users who decide the requests of a user's turn in a group. If it is nil, that user decides.
+	// In a private chat the user of the chat always decides.
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
 	ApprovalTimeout time.Duration // after it an undecided request is denied; 0 means DefaultApprovalTimeout
 
 	Lang *lang.Choices // for failures and notices
 
 	Now func() time.Time
-	// After calls f once, after d; the returned function cancels that. nil means time.AfterFunc.
+	// After calls f once, after d. The returned function cancels that. nil means time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
@@ -98,7 +102,7 @@ type TurnOptions struct {
 
 // Permissions configures what agents may do without asking.
 type Permissions struct {
-	// Mode applies to conversations that chose none.
+	// Mode applies to conversations for which no user chose a mode.
 	Mode         cli.PermissionMode `toml:"mode" default:"ask" check:"plan|ask|accept-edits|auto|bypass"`
 	AllowedTools []string           `toml:"allowed_tools"`
 	DeniedTools  []string           `toml:"denied_tools"`
@@ -109,7 +113,8 @@ type Permissions struct {
 // Sessions configures when a session ends and what a new agent learns of it.
 type Sessions struct {
 	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // of an unused session; 0: never
-	// DailyReset is a time such as "04:00". A session last used before this time today is not resumed. Empty: never.
+	// DailyReset is a time such as "04:00". A session that was last used before this time of the current day is not
+	// resumed. If it is empty, sessions have no daily reset.
 	DailyReset    string `toml:"daily_reset"`
 	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // of history, at most
 	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
@@ -146,7 +151,7 @@ func (e *Engine) turnSettings() turn.Settings {
 
 // OnFailure configures the reaction to a turn that failed before its agent ran anything.
 type OnFailure struct {
-	// Gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat.
+	// Owner gets the codes for agent log-ins in the private chat. 0 means that users cannot log in agents from a chat.
 	Owner    orchestrator.PersonID
 	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil: neither is available
 	Breakers *circuit.Breakers // pause agents that fail often; nil: none
@@ -160,7 +165,7 @@ type Roles interface {
 	Names() []string
 }
 
-// DefaultApprovalTimeout is how long users have to decide.
+// DefaultApprovalTimeout limits the time that users have for a decision.
 const DefaultApprovalTimeout = 30 * time.Minute
 
 // Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
@@ -216,8 +221,8 @@ func New(opts Options) *Engine {
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
-// Close stops starting queued turns. It lets running turns finish until ctx ends, then interrupts them and waits until
-// their conversations show that. Queued turns stay queued in the store.
+// Close stops starting queued turns and lets running turns finish. When ctx ends, it interrupts the turns that still
+// run, and waits until their conversations show that. Queued turns stay queued in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {
@@ -229,8 +234,8 @@ func (e *Engine) Close(ctx context.Context) {
 	e.endLife(orchestrator.ErrShutdown)
 }
 
-// Detach is Close for a restart: it detaches running turns at once. They continue, and Recover of the next process
-// takes them over. Until ctx ends, it waits for the chat to show the current state of the turns.
+// Detach is Close for a restart. It detaches from running turns at once; they continue, and Recover of the next process
+// takes them over. Detach waits until the chat shows the current state of the turns, but not longer than ctx.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
 	e.endLife(cli.ErrDetached)
@@ -240,7 +245,7 @@ func (e *Engine) Detach(ctx context.Context) {
 	}
 }
 
-// shut stops accepting turns. The returned channel is closed when the running turns are over.
+// shut stops accepting turns. The returned channel is closed when all running turns are over.
 func (e *Engine) shut() <-chan struct{} {
 	e.mu.Lock()
 	e.closed = true
@@ -265,7 +270,7 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// open reports whether turns may still start. If so, it also adds the caller's goroutine to wg.
+// open reports whether turns may still start. If they may, open also counts the caller's goroutine in wg.
 func (e *Engine) open() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -276,5 +281,5 @@ func (e *Engine) open() bool {
 	return true
 }
 
-// enter is open for callers that need a function to call at their end.
+// enter calls open. It also returns the function that the caller must call at its end.
 func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }

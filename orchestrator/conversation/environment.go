@@ -19,8 +19,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// sandboxOf returns where a conversation's work in a directory runs. A task may require a sandbox that the policy does
-// not, but it cannot leave one that the policy requires.
+// sandboxOf returns the environment in which a conversation's work in a directory runs. A task may require a sandbox
+// although the policy does not. It cannot avoid a sandbox that the policy requires.
 func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if e.opts.Sandboxes != nil {
@@ -66,8 +66,8 @@ func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) 
 	return session, in, err
 }
 
-// SideRequest returns the base request for questions beside the turns of a conversation: the environment of the next
-// turn, its denied tools, and no rights. It returns a *cli.Failure if no agent can run there.
+// SideRequest returns the base request for questions outside of a conversation's turns. It has the environment of the
+// next turn, its denied tools, and no rights. SideRequest returns a *cli.Failure if no agent can run there.
 func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 // Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
-// resolveDir resolves all links before it compares, so that no link leads out of the roots.
+// resolveDir resolves all links before it compares paths, so that no link leads out of the roots.
 func (e *Engine) resolveDir(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()
@@ -134,9 +134,9 @@ func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
 	return append(slices.Clone(e.opts.AddDirs), e.uploads(id)...)
 }
 
-// uploads returns the folder with the uploads of a conversation. It creates a missing folder, because agents look for
-// it when they start. If there is a link in its place, it returns none: the link could lead to another conversation's
-// folder.
+// uploads returns the folder with the uploads of a conversation. It creates the folder if needed, because agents look
+// for it when they start. If a link is in the place of the folder, uploads returns nil, because the link could lead to
+// another conversation's folder.
 func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	if e.opts.UploadsDir == "" {
 		return nil
@@ -159,7 +159,8 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	}
 }
 
-// projectOf returns the deepest project that contains a directory; zero for none. It resolves links.
+// projectOf returns the policy of the deepest project that contains a directory. It returns the zero value if no
+// project does. It resolves links.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {

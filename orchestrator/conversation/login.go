@@ -8,10 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// loginWait limits the time for a log-in; the agents' own codes expire then too.
+// loginWait limits the time for a log-in. The codes of the agents expire in the same time.
 const loginWait = 15 * time.Minute
 
-// logIn logs in the agent of a turn. The owner gets the code and the result in the private chat.
+// logIn logs in the agent of a turn. It sends the code and the result to the private chat of the owner.
 func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 	agent, in, p := t.Outcome.Recovery.Who, t.Sandbox, e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	if agent == "" || e.opts.Owner == 0 || !e.opts.Gateway.CanLogIn(in, agent) {

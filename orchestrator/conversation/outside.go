@@ -32,7 +32,7 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	}
 	var reading sync.WaitGroup
 	redactor := turn.NewRedactor(reading.Go, func() *secrets.Set { return e.secretsOf(req) })
-	// The requests outlive ctx, so that its end withdraws them.
+	// Open gets a context that does not end with ctx: the end of ctx must withdraw the requests.
 	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
 		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
 	workers := &helpers{}

@@ -11,10 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Telegram clients send a comment before the messages that it is about, as separate messages. Messages that arrive
-// while the turn of the first waits or runs become parts of its prompt; see orchestrator.Prompt.PartOf.
+// A user can comment on messages while forwarding them. Telegram clients then send the comment first, and the other
+// messages separately. Messages that arrive while the turn of the first one waits or runs become parts of its prompt;
+// see orchestrator.Prompt.PartOf.
 
-// join adds a waiting turn to the turn that it is a part of, if that turn is also waiting.
+// join adds a waiting turn to the turn that it belongs to, if that turn also waits.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -32,8 +33,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts replaces the prompt of a waiting turn by two prompts in one. It returns false if the turn no longer
-// waits.
+// mergePrompts replaces the prompt of a waiting turn by a prompt that contains both prompts. It returns false if the
+// turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
@@ -47,8 +48,8 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	return ok, nil
 }
 
-// PromptSent implements turn.Conversation: it steers messages into the turn that belong to its prompt and arrived before it
-// started.
+// PromptSent implements turn.Conversation. Messages that belong to the turn's prompt may have arrived before the turn
+// started; PromptSent steers these into the turn.
 func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return

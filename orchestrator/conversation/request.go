@@ -10,15 +10,15 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// preparation is the request of a turn's first attempt, and notices that the card shows before it.
+// preparation is the request of a turn's first attempt, and the notices that the card shows before the answer.
 type preparation struct {
 	req       cli.Request
 	instead   *cli.Failure       // why another agent than the configured one runs the turn; nil if none does
 	endedMode cli.PermissionMode // the mode for another environment that this turn ended; "" for none
 }
 
-// prepare chooses the session, agent and model of the turn and builds the request. A turn that the previous process was
-// running keeps its own.
+// prepare chooses the session, agent and model of the turn, and builds the request. A turn that the previous process
+// was running keeps its session, agent and model.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.opts.Store.Conversation(r.record, t.Prompt.Conversation)
@@ -137,8 +137,8 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	return req, nil
 }
 
-// addServers adds the owner's MCP servers to a request of a listed user. A turn in plan mode gets none, because no agent
-// can be limited to the tools that only read.
+// addServers adds the owner's MCP servers to a request of a listed user. A turn in plan mode gets no servers, because
+// no agent can be limited to tools that only read.
 func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
 	r orchestrator.Rights) {
 	if e.opts.OwnersServers == nil {
@@ -151,8 +151,8 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records the owner's MCP servers that the next turn goes without, and returns those to name in the chat: each
-// reason once until the server is back.
+// nowAbsent records the owner's MCP servers that the next turn does not get. It returns those to name in the chat: each
+// reason once, until the server is available again.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}

@@ -11,10 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Recover continues the work of the previous process. Running turns continue in their cards, or are shown as
-// interrupted if that is impossible; their prompts never run twice. Recover shows outcomes that the chat does not show
-// yet, starts queued turns, and corrects messages that wrongly show a turn as waiting. It returns once all of that has
-// started. Call it once, before the first Submit.
+// Recover continues the work of the previous process, and returns once all of it has started. Call it once, before the
+// first Submit.
+//   - Running turns continue in their cards. If that is impossible, Recover shows them as interrupted. Their prompts
+//     never run twice.
+//   - It shows outcomes that the chat does not show yet.
+//   - It starts queued turns.
+//   - It corrects messages that wrongly show a turn as waiting.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -72,7 +75,7 @@ func (w waiting) canContinue() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.remains == cli.RemainsRun
 }
 
-// continueTurns continues the turn that was running, shows ended turns and then runs waiting ones.
+// continueTurns first continues the turn that was running, then shows ended turns, and then runs the waiting turns.
 func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	var ended []orchestrator.Turn
 	var ran, wait []waiting
@@ -140,8 +143,9 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn that ended under the previous process, which
-// died before it could do so. It returns nil if the turn changed no file. The steps of the turn show which tools wrote.
+// changesOf returns a function that computes the file changes of a turn that ended under the previous process. That
+// process died before it could compute them. changesOf returns nil if the turn changed no file. The steps of the turn
+// show which tools wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -168,7 +172,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome marks an outcome as not shown and stops trying to show it.
+// dropOutcome stops trying to show an outcome, and marks it as not shown.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,

@@ -87,7 +87,8 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	r.c.last.turn = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
 }
 
-// shorten returns the text that the chat shows in place of a long result of a job, or "" if it shows the whole result.
+// shorten returns a short text if the result of a job is too long for the chat. It returns "" if the chat shows the
+// whole result.
 func (r *runningTurn) shorten(req cli.Request, text string) string {
 	short, is := r.e.opts.Shorten.Shorten(r.ctx, req, text, side.MostResult)
 	if !is {
@@ -113,7 +114,7 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If the disk prevents that, the next process tries again.
+// failToStart ends a turn that could not be prepared. If the disk prevents even that, the next process tries again.
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
@@ -129,8 +130,8 @@ func (r *runningTurn) failToStart(err error) {
 	r.conclude(nil)
 }
 
-// openCard opens the card of the turn or reopens its existing card, once the chat shows the previous outcome, so that
-// the messages of two answers do not mix. A quiet turn has no card.
+// openCard opens the card of the turn, or reopens its existing card. It first waits until the chat shows the previous
+// outcome, so that the messages of two answers do not mix. A quiet turn has no card.
 func (r *runningTurn) openCard() {
 	if isQuiet(r.turn) {
 		return
@@ -161,7 +162,7 @@ func (r *runningTurn) openCard() {
 	})
 }
 
-// leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
+// leave saves the card of a turn that continues without ductor. The next process then continues the card.
 func (r *runningTurn) leave() {
 	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
@@ -210,7 +211,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.record, t)
 }
 
-// announcement returns how a separate message announces the end of a turn. The user who aborted a turn needs none.
+// announcement returns how a separate message announces the end of a turn. A user who aborted the turn needs no
+// announcement.
 func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	o orchestrator.Outcome) orchestrator.Announcement {
 	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {

@@ -13,8 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// sessionFor returns the session for a turn: the one that was current when the turn was queued, or otherwise the
-// current one. It creates a new session if the reset rules have ended that one, or if none exists.
+// sessionFor returns the session for a turn: the session that was current when the turn was queued, or otherwise the
+// current session. It creates a new session if that session does not exist, has ended by the reset rules, or now
+// belongs to another conversation.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -38,7 +39,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	// As a message, because a concurrent change of the conversation would undo it.
+	// CreateSession runs as a message, because a concurrent change of the conversation would undo it.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
@@ -59,7 +60,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
-// SideSession returns the session of a question beside the turns; see orchestrator.Consults. It creates a missing one.
+// SideSession returns the session for a question that is asked outside of the conversation's turns; see
+// orchestrator.Consults. It creates the session if none exists.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
 	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)
@@ -72,7 +74,7 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	if err != nil {
 		return s, err
 	}
-	// As a message, because two questions at the same moment must not create two sessions.
+	// sideSession runs as a message, because two questions at the same moment must not create two sessions.
 	c.do(func() { s, err = e.sideSession(ctx, q) })
 	return s, err
 }
@@ -105,7 +107,7 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
 }
 
-// expired reports whether the reset rules forbid resuming s.
+// expired reports whether the reset rules have ended s.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()
 	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
@@ -226,7 +228,7 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	if s.Conversation != id {
 		return orchestrator.Session{}, orchestrator.ErrElsewhere
 	}
-	// The user wants this session, so it counts as used even if the reset rules had ended it.
+	// The user wants this session. So it counts as used, even if the reset rules had ended it.
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}

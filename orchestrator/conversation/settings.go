@@ -32,7 +32,7 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 }
 
 // setMode stores a permission mode that a user chose, for the environment of the next turn. If that environment changes
-// meanwhile, the mode does not apply.
+// in the meantime, the mode does not apply.
 func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	until time.Time, audit orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -69,7 +69,8 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole implements menu.Service. An agent that accepts a system prompt only at its start is restarted and resumed.
+// SetRole implements menu.Service. Some agents accept a system prompt only when they start. ductor restarts and resumes
+// those.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -83,7 +84,8 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles implements menu.Service. It omits roles that cannot be chosen because they have no name or are called NoRole.
+// Roles implements menu.Service. It omits roles that users cannot choose: those without a name, and those called
+// NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
@@ -92,10 +94,10 @@ func (e *Engine) Roles() []string {
 		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role returns a role that can be chosen; false if there is none with this name.
+// Role returns a role that users can choose. It returns false if no such role has this name.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
-// role returns a role that can be chosen.
+// role returns a role that users can choose.
 func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
 		return orchestrator.Role{}, false
@@ -131,8 +133,8 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a conversation's chat for turns that start from now on. It returns ErrBadChoice
-// for a mode that users cannot choose, except DisplayAsked.
+// SetDisplay sets the display mode of a conversation's chat for turns that start after the call. It returns
+// ErrBadChoice for a mode that users cannot choose, except DisplayAsked.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
@@ -170,8 +172,8 @@ func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a mode that was granted in another environment than the turn's, and returns it, or "" if it ended
-// none.
+// endElsewhere ends a permission mode that was granted in another environment than the turn's. It returns that mode, or
+// "" if it ended none.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -186,15 +188,15 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// permissionOf knows that it does not apply
+		// permissionOf checks the environment, so the mode does not apply anyway.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)
 	return ended
 }
 
-// roleOf returns the name of the current role, or "". A chosen role that no longer exists means no role, because the
-// user did not choose the default.
+// roleOf returns the name of the current role, or "". If the chosen role no longer exists, the conversation has no
+// role. It does not get the default role, because the user did not choose that.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
@@ -205,7 +207,8 @@ func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	return c.Role
 }
 
-// SetModel sets the agent and model from the next turn on. Another agent joins the session with its history.
+// SetModel sets the agent and model for all turns from the next one on. If the agent is new in the session, it gets the
+// session's history.
 func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 	effort cli.Effort) error {
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
@@ -238,8 +241,8 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, changes it and saves it, as a message so that no change is lost. The audit entries are
-// stored with the change; change fills in their time and conversation.
+// change loads a conversation, changes it and saves it. It runs as a message, so that no concurrent change is lost. It
+// stores the audit entries together with the change, and fills in their time and conversation.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	c, err := e.conversation(id)
@@ -250,7 +253,7 @@ func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f f
 	return err
 }
 
-// save is change for a caller that is itself a message of the conversation.
+// save is change for a caller that already runs as a message of the conversation.
 func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -267,8 +270,8 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// chooseAgent returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
-// configured default. A model chosen for one agent is never used with another.
+// chooseAgent returns the agent and model for an environment. The conversation's choice has priority, then the choice
+// of its role, then the configured default. A model that was chosen for one agent is never used with another.
 func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
@@ -307,8 +310,9 @@ func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrat
 	return role.Bounds.With(e.projectOf(dir).Bounds)
 }
 
-// grant adds to a request the bounds, the tools and the permission mode of a turn. Tools that the configuration allows to every
-// chat are not allowed to a turn with rights of its own. Tools that it denies are denied to all.
+// grant adds the bounds, the tools and the permission mode of a turn to a request. Tools that the configuration allows
+// in every chat are not allowed for a turn with rights of its own. Tools that the configuration denies are denied for
+// all turns.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
@@ -320,13 +324,13 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if req.Permission == cli.Plan { // plan mode changes nothing
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	// A bypass that can end leaves the turn attended, because its agent asks once the bypass is over.
+	// If the bypass can end, the turn stays attended, because its agent asks once the bypass has ended.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
 
-// Decide implements orchestrator.Approvals. After a choice that concerns more than one request, it changes the mode of
-// the conversation: AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
+// Decide implements orchestrator.Approvals. Some choices concern more than one request, and change the mode of the
+// conversation: AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
 func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	a, err := e.approvals.Decide(ctx, id, nonce, by, v)
@@ -342,7 +346,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// If the modes differ, a user chose another one in between.
+		// If the modes differ, a user has chosen another mode in between.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}

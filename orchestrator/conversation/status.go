@@ -23,8 +23,8 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
-	// Even without a usable agent, the rest is worth showing. This does not wait for agents that are still being
-	// checked.
+	// The other parts are worth showing even without a usable agent. AtOnce does not wait for agents that are still
+	// being checked.
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
@@ -91,7 +91,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	})
 	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
-		// Turns will report why.
+		// The next turn reports the reason.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
 	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at),
@@ -109,7 +109,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	return p, nil
 }
 
-// limits maps each permission mode to the part that an agent does not support; fully supported modes are missing.
+// limits explains for each permission mode which part the agent does not support. It omits fully supported modes.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
@@ -150,7 +150,8 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. It also returns ErrNoTurn if the agent has not got its prompt yet.
+// ActiveTurn implements orchestrator.ActiveTurns. It returns ErrNoTurn also while the agent has not received its
+// prompt.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -178,8 +179,9 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 	return e.approvals.AskFor(ctx, id, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal asks the user of a private chat to decide a request of an agent in a terminal, in a directory. It waits
-// until ctx ends. A terminal that asks again after a restart uses the same id; see approval.Service.
+// AskTerminal asks the user of a private chat to decide a request of an agent in a terminal. dir is the directory of
+// that agent. AskTerminal waits until ctx ends. A terminal that asks again after a restart uses the same id; see
+// approval.Service.
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })
@@ -191,7 +193,7 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 }
 
 // helpers are the other agents that work for a running turn. The turn waits for them before it ends. The zero value is
-// ready.
+// ready to use.
 type helpers struct {
 	mu   sync.Mutex
 	over bool
@@ -221,7 +223,7 @@ func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), er
 	}, nil
 }
 
-// end stops the other agents and waits until they are dead.
+// end stops the other agents and waits until their processes are dead.
 func (h *helpers) end() {
 	h.mu.Lock()
 	h.over = true

@@ -13,7 +13,7 @@ import (
 )
 
 // Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the conversation's
-// BusyMode decides what happens to the prompt, and Receipt.Did reports it.
+// BusyMode decides how the prompt is handled, and Receipt.Did reports the result.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
@@ -44,8 +44,8 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits, if it still does. As a message it cannot come after the card that shows the turn
-// running.
+// showQueued shows that a turn waits, if it still does. It runs as a message, so that it cannot come after the card
+// that shows the turn running.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	c.do(func() {
 		if i := c.find(t.ID); i >= 0 {
@@ -55,8 +55,8 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If a
-// mode is impossible, the prompt keeps waiting, which is not an error.
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If the
+// mode cannot be applied, the prompt keeps waiting; that is not an error.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -76,7 +76,8 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// Members must not apply the chat's choice: it could abort or change a turn of another user.
+	// A member's prompt must not use the mode that was chosen for the chat: it could abort or change another user's
+	// turn.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
@@ -213,7 +214,7 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop records that w will not run and removes its card.
+// drop records that the waiting turn w will not run, and removes its card.
 func (e *Engine) drop(ctx context.Context, w waiting) error {
 	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
@@ -230,12 +231,16 @@ func (e *Engine) unqueued(w waiting) {
 	}
 }
 
-// SubmitOrder appends a turn to its conversation's queue and never affects a running turn. The turn is durable when
-// SubmitOrder returns. If the order's turn already exists, in whatever state, it changes nothing and returns nil.
+// SubmitOrder appends a turn to its conversation's queue. It never affects a running turn. The turn is durable when
+// SubmitOrder returns. If the order's turn already exists, in whatever state, SubmitOrder changes nothing and returns
+// nil.
 //
-// It returns ErrQueueFull, and stores nothing, if the queue is full; ErrOutsideRoot or ErrNotADir for an invalid
-// directory; and ErrBadChoice for an unknown Wants.Sandbox. It does not check whether the sandbox is available; the
-// turn does when it runs.
+// It stores nothing and returns an error in these cases:
+//   - ErrQueueFull: the queue is full
+//   - ErrOutsideRoot or ErrNotADir: the directory is invalid
+//   - ErrBadChoice: Wants.Sandbox is unknown
+//
+// It does not check whether the sandbox is available. The turn does that when it runs.
 func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	if e.opts.Orders == nil {
 		return orchestrator.ErrNoOrders
@@ -263,7 +268,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// withWants returns the conversation's choices with the overrides of a turn.
+// withWants returns the conversation's choices, with the turn's overrides applied.
 func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
@@ -274,13 +279,13 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn is separate from the talk in its conversation: it has a session of its own, is
-// quiet, or has rights of its own. Messages that users write meanwhile are not for its agent.
+// isSeparate reports whether a turn is separate from the talk in its conversation: it has its own session, is quiet, or
+// has its own rights. Messages that users write while it runs are not for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name in Wants.Own. It creates a new one if none exists, if the reset rules
+// ownSession returns the session that is named in Wants.Own. It creates a new one if none exists, if the reset rules
 // have ended it, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {

@@ -14,11 +14,11 @@ import (
 // warmLimit limits the time for choosing the agent to warm up.
 const warmLimit = 15 * time.Second
 
-// afterAbort delays the start of the next agent after an abort: the chat first shows that the turn was stopped.
+// afterAbort delays the start of the next agent after an abort, so that the chat first shows that the turn was stopped.
 const afterAbort = 500 * time.Millisecond
 
-// warm opens the agent of the conversation's next prompt in the background, so that it can start while the user is
-// still typing. It ignores failures, because the turn shows them.
+// warm opens the agent of the conversation's next prompt in the background, so that the agent can start while the user
+// is still typing. It ignores failures, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
 // warmLater is warm after a pause.
@@ -90,7 +90,7 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}()
 }
 
-// lateWait limits how long a late part of an answer waits for the chat to show the turn.
+// lateWait limits how long a late part of an answer waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
 // extend appends text to the answer of a turn that has ended, and to its card. It returns false if the card cannot show
@@ -133,7 +133,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }
 
-// secretsOf returns the secrets of ductor, of the project that a request works in, and of its tool servers.
+// secretsOf returns the secrets of ductor, of the project of a request, and of its tool servers.
 func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
 	var set *secrets.Set
 	if e.opts.Secrets != nil {

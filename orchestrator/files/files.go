@@ -34,9 +34,9 @@ type Options struct {
 	Roots     []string                      // absolute
 	Protected []string                      // ductor's own files and directories, absolute, also with links resolved
 	Secrets   func(dir string) *secrets.Set // secrets that must not be shown from a directory
-	// The session of a turn, for its directory.
+	// Session returns the session of a turn, which determines the turn's directory.
 	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
-	// The directory of a chat's next turn.
+	// Dir returns the directory of a chat's next turn.
 	Dir         func(context.Context, orchestrator.ConversationID) (string, error)
 	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // the sandbox of agents in a directory
 	Environment func(cli.Sandbox) (Environment, error)
@@ -78,7 +78,7 @@ func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, pa
 	return orchestrator.FilePlace{Sandbox: s.opts.Sandbox(full(dir, path), id), Dir: dir, Roots: s.opts.Roots}, nil
 }
 
-// full returns a path as an absolute one.
+// full returns a path as an absolute path.
 func full(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -113,7 +113,8 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// clean removes the known secrets of a directory from text. It refuses other files that contain one.
+// clean removes the known secrets of a directory from text. It returns an error for other content that contains a
+// secret.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
 	has := secrets.InText(content)
@@ -135,8 +136,8 @@ const (
 	mostRatio = 20     // width to height, or height to width
 )
 
-// isPicture reports whether Telegram shows a file as a picture. It reads only the header, so a file that unpacks to a
-// huge picture is treated as a document.
+// isPicture reports whether Telegram shows a file as a picture. It reads only the header and never unpacks the picture.
+// It returns false for a picture with too many pixels.
 func isPicture(content []byte) bool {
 	c, _, err := image.DecodeConfig(bytes.NewReader(content))
 	return err == nil && len(content) <= orchestrator.MostPictureBytes && c.Width > 0 && c.Height > 0 &&

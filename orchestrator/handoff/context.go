@@ -15,14 +15,14 @@ const (
 	mostOfFiles = 96 << 10
 )
 
-// LeftOut is a context file that was not included, with the reason.
+// LeftOut is a context file that ductor did not include, with the reason.
 type LeftOut struct {
 	File string
 	Err  error
 }
 
-// Context formats the context files of a directory for the start of a session's first prompt; it returns "" if there
-// are none. It leaves out files that cannot be read or are too long.
+// Context formats the context files of a directory for the start of a session's first prompt. It returns "" if the
+// directory has none. It leaves out files that it cannot read and files that are too long.
 func Context(dir string, files []string) (text string, left []LeftOut) {
 	var b strings.Builder
 	for _, name := range files {

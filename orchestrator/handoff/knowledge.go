@@ -11,12 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords delays storing that the agent accepted the prompt, because the first words come at the same time and have
-// priority. After a crash in between, the next process reads the events of the turn again.
+// firstWords delays storing that the agent accepted the prompt. The first words of the answer come at the same time and
+// have priority. If ductor crashes during the delay, the next process reads the events of the turn again.
 const firstWords = 50 * time.Millisecond
 
-// MostMissed limits the entries that ductor reads for an agent that joins a session. A budget of tokens rarely has room
-// for more.
+// MostMissed limits the entries that ductor reads for an agent that joins a session. A token budget rarely has room for
+// more.
 const MostMissed = 1000
 
 // AgentSessions stores agents' own parts of sessions; see orchestrator.Store.
@@ -25,10 +25,10 @@ type AgentSessions interface {
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge finds the entries of a session that a prompt has to tell its agent, and records the agent's knowledge: its
-// own ID of the session and, after it accepted the prompt, all entries that the prompt tells. It stores that in the
-// background, so that the first words do not wait for the disk. Sending and Learn may run at the same time. One
-// goroutine calls all other methods, before and after them.
+// Knowledge finds the entries of a session that a prompt has to tell its agent. It also records the agent's knowledge:
+// the agent's own ID of the session and, after the agent accepted the prompt, all entries that the prompt tells. It
+// stores that in the background, so that the first words do not wait for the disk.
+// Sending and Learn may run at the same time. One goroutine must call all other methods, before and after them.
 type Knowledge struct {
 	store AgentSessions // nil: nothing is stored
 	entry orchestrator.Turn
@@ -54,7 +54,7 @@ func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator
 // Own returns the agent's own part of the session.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
-// UpTo returns the number of the last entry that the agent knows if it accepts the prompt.
+// UpTo returns the number of the last entry that the agent will know if it accepts the prompt.
 func (k *Knowledge) UpTo() int64 { return k.upTo }
 
 // Accepted reports whether the agent accepted the prompt.
@@ -63,10 +63,14 @@ func (k *Knowledge) Accepted() bool { return k.accepted }
 // KnowsAll records that the agent misses nothing up to an entry.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt has to tell. entries are all entries of the session after Own().UpTo, in
-// order. The agent knows its own entry that it accepted last, and the entry that the prompt quotes. It also knows the
-// entries that its own entry asked for, because it got them as results of tools. Missed marks an entry as Seen if a
-// prompt of unknown outcome told it, or if it is such a prompt itself.
+// Missed returns the entries that the prompt has to tell. entries must be all entries of the session after Own().UpTo,
+// in order. Missed omits entries that the agent knows:
+//   - its own entry that it accepted last
+//   - the entry that the prompt quotes
+//   - entries that its own entry asked for, because the agent got them as results of tools
+//
+// Missed marks an entry as Seen if it is unknown whether the agent has read it: the entry is a prompt of unknown
+// outcome, or such a prompt told it.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -93,14 +97,14 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 // IsCompaction reports whether a turn only shortened a context, without any conversation.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether the agent of an ended turn knows it although it accepted no prompt with its
-// history: the turn was one of the agent's own commands, or a message that was steered into another turn.
+// knownWithoutPrompt reports whether the agent of an ended turn knows that turn although it accepted no prompt with
+// history. That is so for the agent's own commands, and for messages that were steered into another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending stores the last entry that the prompt tells, before the prompt leaves. If the agent then gives no sign of the
-// prompt, it stays unknown whether the agent read it.
+// Sending stores the number of the last entry that the prompt tells, before the prompt is sent. If the agent then gives
+// no sign that it got the prompt, it is unknown whether the agent read the entries.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	k.mu.Lock()
 	own, offers := k.own, k.own.Offered >= k.upTo
@@ -111,7 +115,7 @@ func (k *Knowledge) Sending(ctx context.Context) error {
 	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
-// Forget forgets the agent's part of the session: a new one may have the same ID.
+// Forget forgets the agent's part of the session, because a new one may have the same ID.
 func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
 // Learn handles an event of the agent.
@@ -135,7 +139,7 @@ func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	}
 }
 
-// save stores the agent's part of the session after a delay, in a goroutine, after the calls before it.
+// save stores the agent's part of the session in a goroutine, after a delay and after earlier saves.
 func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	if k.store == nil || k.own.ID == "" {
 		return
@@ -160,7 +164,7 @@ func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	})
 }
 
-// Wait returns once all is stored. Call it once, after the last Learn.
+// Wait returns once everything is stored. Call it once, after the last Learn.
 func (k *Knowledge) Wait() error {
 	close(k.over)
 	k.wg.Wait()

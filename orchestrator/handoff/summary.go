@@ -14,13 +14,13 @@ import (
 
 // Store stores summaries.
 type Store interface {
-	// Summary returns the newest summary of a session; zero for none.
+	// Summary returns the newest summary of a session, or the zero value.
 	Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error)
 	SaveSummary(ctx context.Context, s orchestrator.Summary) error
 }
 
-// Summarizer lets a model summarize history that does not fit a budget. It stores a summary with its session and
-// extends it later, so that no turn is summarized twice. All fields but Keep are required.
+// Summarizer uses a model to summarize history that does not fit a budget. It stores a summary with its session, and
+// extends it later, so that no turn is summarized twice. All fields except Keep are required.
 type Summarizer struct {
 	Store Store
 	Side  side.Client
@@ -41,8 +41,8 @@ const (
 	summaryShare   = 4      // the divisor of the budget that limits a summary
 )
 
-// Write works like the function Write, but for turns that do not fit: it includes the newest turns unchanged and
-// summarizes the earlier ones. The agent that summarizes runs in the environment of at, without rights.
+// Write formats turns that do not fit budget tokens. It includes the newest turns unchanged, and a summary of the
+// earlier ones. The agent that summarizes runs in the environment of at, without rights.
 func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn,
 	budget int) (Told, error) {
 	former, err := s.Store.Summary(ctx, id)
@@ -66,7 +66,7 @@ func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.
 	return told, nil
 }
 
-// newest returns the number of newest turns that fit a budget, and at least one.
+// newest returns how many of the newest turns fit a budget. It returns at least one.
 func newest(turns []orchestrator.Turn, budget int) (n int) {
 	for _, t := range slices.Backward(turns) {
 		if budget -= Tokens(wholeTurn(t)) + 1; budget < 0 && n > 0 {

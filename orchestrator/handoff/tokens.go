@@ -2,10 +2,12 @@ package handoff
 
 import "unicode"
 
-// Tokens estimates the number of tokens that a model counts in a text. No single vocabulary is right for the models of
-// five vendors, and each takes megabytes of memory. So Tokens counts the units that vocabularies split text into:
-// words, digits in threes, runs of signs. It stays within 15 % of OpenAI's o200k_base and cl100k_base for prose, code
-// and logs; see TestTokensComeCloseToVocabularies.
+// Tokens estimates how many tokens a model counts in a text. An exact count is impractical: the models of five vendors
+// have different vocabularies, and each vocabulary takes megabytes of memory. So Tokens counts the units into which
+// vocabularies split text: words, digits in threes, runs of signs.
+//
+// For prose, code and logs, the estimate differs from OpenAI's o200k_base and cl100k_base by at most 15 %; see
+// TestTokensComeCloseToVocabularies.
 func Tokens(s string) int {
 	var c counter
 	for _, r := range s {
@@ -74,7 +76,7 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end adds the current run to the sum. The factors are fitted to the texts of the test.
+// end adds the current run to the sum. The factors were fitted to the texts of the test.
 func (c *counter) end() {
 	n := float64(c.length)
 	switch {

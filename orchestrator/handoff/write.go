@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The frame around the history, so that an agent does not take it for a request.
+// The frame around the history. It prevents an agent from taking the history for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -18,10 +18,10 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum of tokens for a turn that is included only in part. A smaller part would be useless.
+// worthTelling is the minimum size, in tokens, of a turn that Write includes in part. A smaller part would be useless.
 const worthTelling = 200
 
-// Repeated replaces the prompt of a turn whose prompt the agent gets again.
+// Repeated replaces the prompt of an earlier turn if the agent now gets the same prompt again.
 const Repeated = "[the request below]"
 
 // Told is the history for an agent.
@@ -34,8 +34,8 @@ type Told struct {
 	Tokens    int // Tokens of Text
 }
 
-// Write formats turns, which are in order, in at most budget tokens. The newest turns have priority. If a turn does not
-// fit, Write includes both of its ends. summary covers the time before turns; it may be empty.
+// Write formats turns in at most budget tokens. turns must be in order. The newest turns have priority. If a turn does
+// not fit, Write includes both of its ends. summary covers the time before turns; it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
 		return t.Prompt.Text == "" && t.Outcome.Text == ""
@@ -91,11 +91,11 @@ func (t Told) Whole() int {
 	return t.LeftOut
 }
 
-// wholeTurn formats a turn in full. It names attachments, because the agent may read the files.
+// wholeTurn formats a turn in full. It names the attachments, because the agent may read these files.
 func wholeTurn(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
 
-// shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, it
-// shortens the prompt too.
+// shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, shorten
+// also shortens the prompt.
 func shorten(t orchestrator.Turn, budget int) string {
 	if text := wholeTurn(t); Tokens(text) <= budget {
 		return text
@@ -133,8 +133,8 @@ func modelOf(t orchestrator.Turn, m cli.ModelID) string {
 	return strings.TrimSpace(fmt.Sprint(t.Agent, " ", cmp.Or(m, t.Model)))
 }
 
-// question returns the user's text with the names of the attached files. For a refused turn it omits pictures: an agent
-// that reads the refused picture may be refused again.
+// question returns the user's text with the names of the attached files. For a refused turn it omits pictures, because
+// the picture may be the reason for the refusal: an agent that reads it may be refused again.
 func question(t orchestrator.Turn) string {
 	p := t.Prompt
 	if t.Outcome.Recovery.Kind == cli.Refused {
@@ -162,8 +162,8 @@ func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle returns both ends of a text that has more than budget tokens, with a note between them about the omitted
-// length.
+// Middle returns both ends of a text that has more than budget tokens. Between them it puts a note about the length of
+// the omitted part.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

@@ -1,7 +1,7 @@
 // Package projects lets users manage projects: find the configured ones and the repositories inside the roots, move a
 // conversation to a project or to a worktree of a branch, and remove worktrees.
 //
-// Git runs in the environment of the project. The package runs no turn and knows no chat messages.
+// Git runs in the environment of the project. The package runs no turns and sends no messages.
 package projects
 
 import (
@@ -91,8 +91,8 @@ const (
 	foundMost   = 200
 )
 
-// repositories finds Git repositories at and below a root, the highest first. It does not follow links, and does not
-// search hidden directories or the insides of repositories.
+// repositories finds Git repositories at and below a root. It returns those at higher levels first. It does not follow
+// links, and does not search hidden directories or the insides of repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, bra
 // in the same root and sandbox.
 const treesDir = ".worktrees"
 
-// checkout returns the worktree of a branch and creates it if there is none.
+// checkout returns the worktree of a branch. It creates the worktree if none exists.
 func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir, branch string) (string, error) {
 	at, all, err := b.worktrees(ctx, in, dir)
 	if err != nil {
@@ -207,7 +207,8 @@ func folderOf(branch string) string {
 	return plain + "-" + hex.EncodeToString(sum[:3])
 }
 
-// worktrees lists the worktrees of dir's repository that conversations may work in, and returns where git runs for it.
+// worktrees lists the worktrees of dir's repository in which conversations may work. It also returns the place in which
+// git runs for that repository.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
 	at := git.Place{Dir: dir}

@@ -1,7 +1,7 @@
 // Package sessions lets users manage sessions, apart from running turns: find, rename, pin, archive, fork, export and
 // delete them, and move them from and to a terminal.
 //
-// The package does NOT run turns, and knows no chat messages.
+// The package does NOT run turns and does not send messages.
 package sessions
 
 import (
@@ -17,12 +17,14 @@ import (
 type Engine interface {
 	// Resume makes a session the current one of its conversation.
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	// Begin stores a session and makes it the current one of its conversation, which agent answers from then on.
+	// Begin stores a session and makes it the current session of its conversation. From then on, agent answers in the
+	// conversation.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
 	// Move moves a session to another conversation. It returns ErrSessionInUse while any part of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory returns an absolute path, or ErrOutsideRoot or ErrNotADir if sessions may not work in the directory.
+	// Directory returns an absolute path. If sessions may not work in the directory, it returns ErrOutsideRoot or
+	// ErrNotADir.
 	Directory(path string) (string, error)
 }
 
@@ -39,7 +41,7 @@ type Options struct {
 	Now    func() time.Time
 	NewID  func() string
 	Access Access
-	// Seen returns the directory of a session that a terminal announced, or "" for any other. It may be nil.
+	// Seen returns the directory of a session if a terminal announced that session, and "" otherwise. It may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 

@@ -46,7 +46,7 @@ func (b *Book) exportMarkdown(ctx context.Context, s orchestrator.Session, turns
 	return text.String(), nil
 }
 
-// exportedKind describes an entry that is no turn of the conversation.
+// exportedKind describes an entry that is not a turn of the conversation.
 func exportedKind(t orchestrator.Turn, model string) (kind string) {
 	switch t.Entry.Kind {
 	case orchestrator.ConsultationEntry:
@@ -62,7 +62,7 @@ func exportedKind(t orchestrator.Turn, model string) (kind string) {
 	return kind
 }
 
-// exportedStep describes a tool with its arguments as an indented block, or a changed file.
+// exportedStep describes a changed file, or a tool with its arguments as an indented block.
 func exportedStep(s orchestrator.Step) string {
 	if s.Tool == "" {
 		return string(s.Change) + " " + s.Title

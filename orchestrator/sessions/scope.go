@@ -10,17 +10,17 @@ import (
 
 // Access knows the users and the chats. All fields are required.
 type Access struct {
-	// RoleOf returns the role that a user has now.
+	// RoleOf returns the current role of a user.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
-	// Groups lists the groups that ductor works in now.
+	// Groups lists the groups in which ductor currently works.
 	Groups func() []int64
-	// Shared lists the directories of the projects whose sessions turns of groups can read too. except lists the
-	// directories of all other projects.
+	// Shared lists the directories of shared projects. Turns in a group can read the sessions of these projects in
+	// other chats too. except lists the directories of all other projects.
 	Shared func() (dirs, except []string)
 }
 
-// Scope implements orchestrator.Sessions. In the user's private chat a turn reads all sessions there, and all sessions of
-// the groups in which the user wrote. In a group it reads the sessions of the group.
+// Scope implements orchestrator.Sessions. A turn in a user's private chat can read all sessions of that chat, and all
+// sessions of the groups in which the user has written. A turn in a group can read the sessions of the group.
 func (b *Book) Scope(ctx context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
 	in, user := t.Prompt.Conversation, t.Prompt.Person
 	scope := orchestrator.SessionScope{Conversation: in}

@@ -28,7 +28,7 @@ type Client struct {
 	Gateway Gateway
 	Tracer  orchestrator.Tracer // nil: the questions are not traced
 	NewID   func() string
-	// Budgets limits the cost of questions: once a budget is spent, no question is asked. nil means no limit.
+	// Budgets limits the cost of questions. When a budget is spent, Client asks no more questions. nil means no limit.
 	Budgets *spending.Budgets
 	Secrets func(dir string) *secrets.Set // secrets of a directory that must not be shown or stored; nil for none
 }
@@ -45,10 +45,10 @@ type Question struct {
 	Watch        func(cli.Event)       // receives the events of Gateway.Run; nil for none
 }
 
-// mostAnswer limits the answer of an agent that never stops writing, in bytes.
+// mostAnswer limits the length of an answer, in bytes, because an agent may never stop writing.
 const mostAnswer = 1 << 20
 
-// Reasons why a question has no answer, or only a part of one.
+// Reasons why a question has no answer or only a partial answer.
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
@@ -57,19 +57,19 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
-// ReadsFiles reports whether a consulted agent can read the files of its project. Codex cannot: it reads with its shell,
-// and gets none. Its own sandbox would let commands read the whole disk.
+// ReadsFiles reports whether a consulted agent can read the files of its project. Codex cannot: it reads files with its
+// shell, and consulted agents get no shell, because the sandbox of Codex would let commands read the whole disk.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0
 }
 
-// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in the
+// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in
 // read-only mode, no user answers its requests, and the settings of the project do not apply. The agent has no shell
 // and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit.
 //
-// The error explains why there is no answer; if ctx ended, it is the cause of ctx. The Result contains the cost of the
-// question in either case. Ask cuts an answer at one megabyte.
+// The error explains why Ask returns no answer. If ctx ended, the error is the cause of ctx. The Result contains the
+// cost of the question in either case. Ask cuts an answer at one megabyte.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	list, held := tools.ReadOnly(q.Model.Agent)
 	if !held && q.Asks != "" {
@@ -81,8 +81,8 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return a.Work(ctx, at, q)
 }
 
-// Work runs an agent as the turn in at and with the rights in at. The settings of the project do not apply, and the
-// agent has no tool servers. Everything else is like Ask.
+// Work runs an agent as if it were the turn in at, with the rights in at. The settings of the project do not apply, and
+// the agent has no tool servers. In all other respects Work is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

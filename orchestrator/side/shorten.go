@@ -13,11 +13,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult limits the characters of a result that is delivered in another chat than the request's; a longer result is
-// shortened.
+// MostResult limits the characters of a result that is delivered in a different chat than the chat of the request.
+// Longer results are shortened.
 const MostResult = 20_000
 
-// Shortener shortens results that are delivered in another chat than the request's.
+// Shortener shortens results that are delivered in a different chat than the chat of the request.
 type Shortener struct {
 	Side   Client
 	Model  orchestrator.ModelChoice // writes the summaries; the zero value is none
@@ -27,9 +27,9 @@ type Shortener struct {
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
-// Shorten shortens a text of more than most characters, and reports whether it did. It uses the text's last <SUMMARY>
-// block if it has one, otherwise a summary by the model, run in the environment of at, and otherwise the end of the
-// text.
+// Shorten shortens a text of more than most characters, and reports whether it did. It uses the last <SUMMARY> block of
+// the text. If the text has none, it uses a summary by the model, which runs in the environment of at. If that fails,
+// it uses the end of the text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false

@@ -54,7 +54,7 @@ type account struct {
 	limit  float64
 }
 
-// daily reports whether the period is a day.
+// daily reports whether the period of the budget is a day.
 func (a account) daily() bool { return len(a.period) == len(time.DateOnly) }
 
 func (a account) scope() orchestrator.BudgetScope {
@@ -67,7 +67,7 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns the budgets that a spender's turn counts in.
+// accounts returns the budgets against which a spender's turn counts.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -91,11 +91,11 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the key of the day for lifted budgets.
+// today returns the day in the form in which lifted budgets are stored.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
-// Left returns how much a turn may cost; 0 means no limit. It returns a *cli.Failure of the kind cli.OverBudget if the
-// turn may not run.
+// Left returns how much a turn may cost. 0 means no limit. If the turn may not run, Left returns a *cli.Failure of the
+// kind cli.OverBudget.
 func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left float64, err error) {
 	accounts := b.accounts(who)
 	if len(accounts) == 0 {
@@ -138,7 +138,7 @@ func describe(p lang.Printer, a account, spent float64) string {
 	return p.Text("usage.spent-month", cost, limit)
 }
 
-// Warnings returns a sentence for each budget that is nearly spent, once in a period.
+// Warnings returns a sentence for each budget that is nearly spent. It does so once in each period.
 func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (list []string) {
 	for _, a := range b.accounts(who) {
 		text, err := b.warning(ctx, p, a)
@@ -169,7 +169,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count records usage beside turns.
+// Count records usage outside of turns.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

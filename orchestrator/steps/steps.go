@@ -89,8 +89,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If arguments and outputs of the turn exceed their limit, it drops the oldest
-// ones.
+// storeOutput stores the end of an output. If the arguments and outputs of the turn exceed their limit, storeOutput
+// drops the oldest ones.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	from := max(len(output)-mostOutput, 0)
 	for from > 0 && from < len(output) && !utf8.RuneStart(output[from]) {
@@ -109,7 +109,7 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	}
 }
 
-// Steps returns the steps so far.
+// Steps returns the steps that are recorded until now.
 func (r *Recorder) Steps() []orchestrator.Step {
 	return r.steps
 }

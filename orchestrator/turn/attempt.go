@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// attempt is one try to have the agent of a turn answer its prompt.
+// attempt is one attempt to get an answer to the turn's prompt from an agent.
 type attempt struct {
 	*Turn
 	req        cli.Request
@@ -24,8 +24,8 @@ type attempt struct {
 	requests   *approval.Requests
 }
 
-// Run runs attempts of the turn until no other attempt follows, and returns the last result. first is the request of
-// the first attempt. promptSent reports whether an agent got the prompt.
+// Run runs attempts of the turn until no further attempt follows, and returns the result of the last one. first is the
+// request of the first attempt. promptSent reports whether an agent got the prompt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -83,8 +83,8 @@ func (a *attempt) run() cli.Result {
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that records where the attempt begins and that the turn runs. It retries while the
-// disk is full, until the turn is cancelled.
+// recordStart returns a callback that stores where the attempt begins, and that the turn runs. The callback retries
+// while the disk is full, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
@@ -109,14 +109,15 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts to watch files when the prompt is sent, so that the first words do not wait for that.
+// watchFiles starts to watch files when the prompt is sent, so that the first words of the answer do not wait for the
+// snapshot.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
 	}
 }
 
-// event takes an event from the agent.
+// event handles an event of the agent.
 func (a *attempt) event(ev cli.Event) {
 	a.known.Learn(a.record, ev)
 	if _, all := ev.(cli.PromptAccepted); !all && a.req.Task == cli.TaskPrompt && cli.ShowsAcceptance(ev) {
@@ -134,7 +135,7 @@ func (a *attempt) event(ev cli.Event) {
 	a.requests.HandleEvent(ev) // after the card, which so shows a question before its answer
 }
 
-// ask asks the agent, and once more in a new session if the agent no longer has the one to resume.
+// ask asks the agent. If the agent no longer has the session to resume, ask tries once more in a new session.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run
@@ -169,7 +170,7 @@ func (a *attempt) ask() cli.Result {
 // gatewayRun is Run or Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
-// runAgent runs the agent and traces that.
+// runAgent runs the agent and traces the run.
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	if a.runner.opts.Tracer == nil {
 		return run(a.ctx, a.turn.Agent, a.req, emit)
@@ -181,8 +182,8 @@ func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	return result
 }
 
-// prepareHistory puts the history that the agent missed before the prompt. If the result has an error or a text, the
-// attempt ends with it.
+// prepareHistory puts the history that the agent missed before the prompt. If the returned result has an error or a
+// text, it is the result of the attempt.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
 	case a.resumes: // the prompt has it
@@ -197,7 +198,7 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 	return result
 }
 
-// beginSession changes the request so that it begins a new session of the agent, which gets the history.
+// beginSession changes the request so that it begins a new session of the agent. The new session gets the history.
 func (a *attempt) beginSession() (err error) {
 	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(),
 		orchestrator.AgentSession{}); err != nil {
@@ -212,8 +213,8 @@ func (a *attempt) beginSession() (err error) {
 	return a.handOff()
 }
 
-// ToolsOf returns the tools that an agent may use for a request, in its own words. If ductor cannot enforce the lists
-// for the agent, it returns none.
+// ToolsOf returns the tools that an agent may use for a request, in the agent's own words. If ductor cannot enforce the
+// lists for the agent, it returns no tools.
 func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
 	list, err := tools.For(agent, req.ToolLists...)
 	if err != nil {

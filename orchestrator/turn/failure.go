@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// followUps counts the attempts that followed failures of a turn.
+// followUps counts the further attempts after failures of a turn.
 type followUps struct {
 	repeated    bool // by the same agent at once
 	substituted bool // by another agent
 	retries     int  // by the same agent after pauses
 }
 
-// followUp reports whether another attempt follows the failure of a turn in which nothing ran, and returns its agent.
-// It waits for the time of a retry.
+// followUp reports whether another attempt follows after a failure of the turn in which nothing ran. It returns the
+// agent of that attempt. It waits until the attempt may start.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, f := t.runner.opts.Breakers, t.turn.Sandbox, result.Err
 	ran, _ := t.Events.Ran()
@@ -51,9 +51,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the configured substitute of an agent that gets no turns for a while, if the turn may go to it: the
-// turn did not name that agent. An agent that only reached its limit has a substitute if the configuration hands limits
-// over.
+// Available returns the agent that may run a turn now. This is the configured substitute if the chosen agent gets no
+// turns for a while, unless the turn named that agent. If the agent has only reached its usage limit, it has a
+// substitute only if the configuration hands limits over.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -68,7 +68,7 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns the configured agent that may run a turn in place of others without asking the user.
+// substitute returns the configured agent that may run a turn instead of others, without asking the user.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -78,8 +78,8 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
 }
 
-// exhausted lists the agents that must not get the turn: agents that failed in this turn or in the turns that it
-// repeats, and agents that get no turns for a while.
+// exhausted lists the agents that must not get the turn. These agents failed in this turn or in the turns that it
+// repeats, or get no turns for a while.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -98,7 +98,7 @@ func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cl
 	return failed
 }
 
-// automatic returns the reaction to a kind of failure that needs no user, by the configuration.
+// automatic returns the configured reaction to a kind of failure. It needs no user.
 func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	what := orchestrator.RemedyOf(kind).Automatic
 	if what != orchestrator.AutomaticConfigured {
@@ -110,11 +110,11 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	return orchestrator.AutomaticNothing
 }
 
-// pauseStep is how often a card shows how long a pause still lasts.
+// pauseStep is the interval at which a card updates the remaining time of a pause.
 const pauseStep = 5 * time.Second
 
-// pause waits before a retry, and shows the remaining time. It returns false if the turn ends instead: a user aborted
-// it, and the result becomes an abort, or a user wants no more retries.
+// pause waits before a retry and shows the remaining time. It returns false if no retry follows: if a user wants no
+// more retries, or if a user aborted the turn. After an abort the result becomes an abort.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -140,7 +140,7 @@ func (t *Turn) pause(result *cli.Result, retry int) bool {
 	return t.ctx.Err() == nil
 }
 
-// Failed returns the outcome of the turn after a failure, with the actions that it offers the user.
+// Failed returns the outcome of the turn after a failure, with the actions that the user can choose.
 func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	p := t.printer()
 	out := orchestrator.Outcome{
@@ -172,8 +172,8 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns the actions that a user can choose after a failure of the turn. Not every turn allows all actions of
-// its kind.
+// recovery returns the actions that a user can choose after a failure of the turn. A kind of failure allows several
+// actions, but not every turn allows all of them.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -214,7 +214,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 }
 
 // refusedBefore reports whether the same agent refused the previous turn in this session. Something in the session may
-// make it refuse every prompt, such as a picture that the model's API cannot read.
+// cause it to refuse every prompt, such as a picture that the model's API cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false

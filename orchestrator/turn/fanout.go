@@ -40,10 +40,10 @@ func NewFanout(now func() time.Time) *Fanout {
 	return &Fanout{steps: steps.Recorder{Now: now}, progress: newProgress()}
 }
 
-// Redact sets the Redactor of the attempt that comes next.
+// Redact sets the Redactor of the next attempt.
 func (f *Fanout) Redact(r *Redactor) { f.redactor = r }
 
-// Event passes on an event of the agent. It waits until the Redactor knows the secrets.
+// Event passes on an event of the agent. It waits until the Redactor has read the secrets.
 func (f *Fanout) Event(ev cli.Event) {
 	known := f.redactor.Known()
 	f.mu.Lock()
@@ -51,8 +51,8 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so the file watch and the
-// trace do not get it.
+// Show passes on an event that ductor itself created. Such an event contains no secrets. The file watch and the trace
+// do not get it, because the agent did nothing.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,14 +60,14 @@ func (f *Fanout) Show(ev cli.Event) {
 	f.showLocked(ev)
 }
 
-// Trace sets the trace of the attempt that runs next.
+// Trace sets the trace of the next attempt.
 func (f *Fanout) Trace(t orchestrator.TurnTrace) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trace = t
 }
 
-// observeLocked takes an event that contains no secrets.
+// observeLocked passes an event that contains no secrets to the observers.
 func (f *Fanout) observeLocked(ev cli.Event) {
 	if f.files != nil {
 		f.files.Observe(ev)
@@ -110,7 +110,7 @@ func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.viewers = show
 }
 
-// SetCard sets the function that opens the card. The Fanout holds events for the card until Card is called.
+// SetCard sets the function that opens the card. The Fanout holds the events for the card until Card is called.
 func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *Fanout) Card() orchestrator.Card {
 	return f.card
 }
 
-// WatchFiles starts to watch files, unless an attempt before did.
+// WatchFiles starts to watch files, unless an earlier attempt already did.
 func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +149,7 @@ func (f *Fanout) EndFiles() func(context.Context) orchestrator.Changed {
 	return nil
 }
 
-// LeaveFiles ends the watch of files of a turn that continues without ductor.
+// LeaveFiles ends the watch of files, for a turn that continues without ductor.
 func (f *Fanout) LeaveFiles() {
 	if w := f.fileWatch(); w != nil {
 		w.Leave()
@@ -162,14 +162,14 @@ func (f *Fanout) fileWatch() orchestrator.TurnWatch {
 	return f.files
 }
 
-// Steps returns the steps so far.
+// Steps returns the steps that are recorded until now.
 func (f *Fanout) Steps() []orchestrator.Step {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.steps.Steps()
 }
 
-// Ran reports whether the agent did anything in the turn, and returns how many tools ran.
+// Ran reports whether the agent did anything in the turn, and returns the number of tools that ran.
 func (f *Fanout) Ran() (anything bool, tools int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

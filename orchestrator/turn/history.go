@@ -10,7 +10,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// PromptText returns the prompt as the agent reads it: pictures go along, other files are named.
+// PromptText returns the prompt as the agent reads it. It returns pictures separately, and names other files in the
+// text.
 func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	text := p.Text
 	var images []cli.Image
@@ -23,8 +24,8 @@ func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff adds the missed history of the session before the prompt. If the history does not fit, the configured model
-// summarizes it. Without a model, or if that fails, ductor shortens it.
+// handOff adds the history that the agent missed before the prompt. If the history does not fit, the configured model
+// summarizes it. If no model is configured, or if the model fails, ductor shortens the history.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
 	turns, err := a.missed()
@@ -62,8 +63,8 @@ func (a *attempt) showHanded() {
 	a.handed = cli.HandedOver{}
 }
 
-// summarize lets a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if
-// that fails.
+// summarize lets a model summarize history, and shows that the turn waits for that. If the model fails, it returns
+// otherwise.
 func (a *attempt) summarize(
 	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
 ) handoff.Told {
@@ -77,8 +78,8 @@ func (a *attempt) summarize(
 	return summarized
 }
 
-// warnOfTerminals warns a user whose next agent does not know a conversation in a terminal. It names the agents that
-// do.
+// warnOfTerminals warns a user if the next agent does not know a conversation in a terminal. It names the agents that
+// know it.
 func (a *attempt) warnOfTerminals() {
 	who := a.turn.AgentEnv()
 	for of, has := range a.start.Session.AgentSessions {
@@ -100,8 +101,8 @@ func (a *attempt) addContext() {
 	a.req.Prompt = text + a.req.Prompt
 }
 
-// missed lists the entries of the session that the agent has to be told. Turns that this one repeats have the same
-// prompt, so the list has only their answers.
+// missed lists the entries of the session that must be told to the agent. If this turn repeats other turns, their
+// prompts are the same as this one, so the list has only their answers.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	s, own := a.start.Session, a.known.Own()
 	if own.Told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, own.Told}) {
@@ -115,12 +116,12 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	return withoutRepeats(a.known.Missed(turns), repeats(turns, a.turn)), nil
 }
 
-// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn
-// follows it.
+// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The turn's ID
+// follows the prefix.
 const LaterJob = "later-"
 
-// repeats returns the turn whose prompt t repeats, or "" if there is none. A LaterJob repeats its turn, unless a user
-// changed the prompt.
+// repeats returns the turn whose prompt t repeats. It returns "" if t repeats none. The turn of a LaterJob repeats the
+// turn in the job's ID, unless a user changed the prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
 	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -131,8 +132,8 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	return t.Again
 }
 
-// hasAnswered reports whether the agent has answered in the session, or knows it from a terminal. That knowledge is
-// lost if the agent no longer has its own session.
+// hasAnswered reports whether the agent has answered in the session, or knows the session from a terminal. Knowledge
+// from a terminal is lost when the agent no longer has its own session.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {
@@ -144,8 +145,8 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// withoutRepeats removes the prompts of the turns that again repeats, directly or over other turns, because the prompt
-// is about to be asked again. Their answers before the failure stay. turns are in order.
+// withoutRepeats removes the prompts of the turns that again repeats, directly or through other turns. The agent is
+// about to get this prompt anyway. The answers before the failure stay. turns must be in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

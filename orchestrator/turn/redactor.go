@@ -10,7 +10,7 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Redactor removes secrets from the events of one attempt before anything shows or stores them. Known, Learn and Result
+// Redactor removes secrets from the events of one attempt before anything is shown or stored. Known, Learn and Result
 // are safe for concurrent use.
 type Redactor struct {
 	read  <-chan struct{} // closed once known is set
@@ -20,8 +20,8 @@ type Redactor struct {
 	text, thought secrets.Stream // of the agent
 }
 
-// NewRedactor creates a Redactor. It reads the secrets in a goroutine, which spawn starts, so that the prompt need not
-// wait for them. Events do.
+// NewRedactor creates a Redactor. It reads the secrets in a goroutine, which spawn starts. The prompt does not wait for
+// the secrets, but events do.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}
@@ -62,8 +62,8 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 	return clean
 }
 
-// pass passes an event without secrets to a Fanout. It holds back text that could be the start of a secret until a
-// later event shows that it is not. It does not hold back events whose order with the text matters.
+// pass passes an event without secrets to a Fanout. It holds back text that could be the start of a secret, until a
+// later event shows that it is not. Events whose order relative to the text matters are not held back.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -104,7 +104,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes on reasoning. Nothing of a secret was passed on before, so nothing is retracted.
+// passThought passes on reasoning. No part of a secret was passed on before, so nothing must be retracted.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// ErrBypassOver ends a turn in bypass if its agent cannot ask from now on.
+// ErrBypassOver is the cause if a turn in bypass ends because the bypass is over and its agent cannot switch to asking.
 var ErrBypassOver = errors.New("bypass is over")
 
 // Settings apply to turns. They may change between two turns.
@@ -30,12 +30,12 @@ type Settings struct {
 	Recovery
 }
 
-// Recovery configures what follows if a turn failed before the agent ran anything.
+// Recovery configures the reaction to a turn that failed before the agent ran anything.
 type Recovery struct {
 	Limits     orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
 	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // of an overloaded model
 	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // it doubles
-	// Failures is how many turns in a row an agent may fail before it gets a pause; 0: any number.
+	// Failures is how many turns in a row may fail before their agent gets a pause. 0 means any number.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
@@ -70,19 +70,18 @@ func NewRunner(o Options) *Runner { return &Runner{o} }
 
 // Conversation is the conversation of a running turn.
 type Conversation interface {
-	// PrepareAgain builds the request of another attempt, by who, and sets agent and model of the turn. It returns the
-	// current session.
+	// PrepareAgain builds the request of another attempt, which the agent in who runs. It sets agent and model of the
+	// turn, and returns the current session.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
 	// RequestReady records the request of an attempt. promptSent becomes true once the agent gets the prompt.
 	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
-	// PromptSent is called once the agent gets the prompt.
+	// PromptSent is called when the agent gets the prompt.
 	PromptSent(ctx context.Context, t orchestrator.Turn)
 	// CaughtUp is called when all earlier output of the agent has been read.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
-	// RunLater creates a job that runs the turn at a time.
+	// RunLater creates a job that runs the turn's prompt at a time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
-	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if the store does not report when there
-	// is room.
+	// AwaitDisk waits while the disk is full. It returns false if ctx ends first, or if the engine has no Disk to ask.
 	AwaitDisk(ctx context.Context) bool
 }
 
@@ -91,13 +90,13 @@ type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
-	// Instead is the failure of the configured agent if another agent runs the turn in its place; nil if it is the
-	// configured agent, or if the user chose it.
+	// Instead is the failure of the configured agent if another agent runs the turn in its place. It is nil if the user
+	// chose this agent, or if this is the configured agent.
 	Instead *cli.Failure
 }
 
-// Last is the last ended turn of a session. Messages counts the turns of the session at that time: any other number
-// means that this process did not see all turns.
+// Last identifies the last ended turn of a session. Messages is the session's number of turns when that turn ended. If
+// the session has another number now, this process did not see all of its turns.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
@@ -115,12 +114,12 @@ type Start struct {
 	Last         Last
 }
 
-// Turn is a turn that runs. One goroutine calls its methods.
+// Turn is a running turn. One goroutine must call its methods.
 type Turn struct {
 	Events *Fanout
 
 	runner *Runner
-	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with
+	// ctx ends with the turn. Its cause is cli.ErrAborted after an abort, ErrShutdown if ductor ends, and
 	// cli.ErrDetached if the turn continues without ductor.
 	ctx    context.Context
 	record context.Context // never ends: the end of a turn is recorded even after an abort
@@ -168,7 +167,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Fill: result.Fill},
-		// The second difference uses the monotonic clock, so that it is right even if the clock was set back.
+		// The second difference uses the monotonic clock, which is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {

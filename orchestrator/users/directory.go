@@ -24,15 +24,15 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Directory knows all users. It reads the store for each question, so that changes by another process apply at once.
-// Safe for concurrent use.
+// Directory knows all users. It reads the store for each query, so that changes by another process apply at once. Safe
+// for concurrent use.
 type Directory struct {
 	opts  Options
 	known cache
 	open  invitations
 }
 
-// cache holds the store's last answer, for the times when the store does not answer.
+// cache holds the last data from the store, for times when the store does not answer.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster
@@ -81,7 +81,7 @@ func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return d.known.roles.RoleOf(user)
 }
 
-// Having lists the users with a right, by ID.
+// Having lists the users who have a right, sorted by ID.
 func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
@@ -122,7 +122,7 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change returns an error if by may not change users, or if the configuration defines the user.
+// change returns an error if by may not change users, or if the user is defined in the configuration.
 func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed

@@ -50,8 +50,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join implements updates.Joins. It does nothing unless an invitation is open and the text has the shape of a code.
-// After paircode.MostWrong wrong codes it closes all invitations.
+// Join implements updates.Joins. It does nothing unless an invitation is open and the text looks like a code. After
+// paircode.MostWrong wrong codes it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
@@ -103,7 +103,7 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns a user who joined and has not been greeted; false for any other.
+// Greet returns a user who joined and was not greeted yet. It returns false for any other user.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
 	return u, there && !u.Greeted, err

@@ -56,9 +56,9 @@ const (
 )
 
 // Find returns the files that Claude may use for a skill of the given name. It searches the user's directories, the
-// plugins, dir and the parents of dir. Commands are skills too, and a file can set its name in its front matter. If
-// several files match, Claude uses one of them. Find follows links. It returns an error if it cannot read a matching
-// file completely.
+// plugins, dir and the parents of dir. Commands count as skills, and a file can set its name in its front matter. If
+// several files match, Find returns all of them, because it is unknown which one Claude uses. Find follows links. It
+// returns an error if it cannot read a matching file completely.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
 	homes := []string{config, "/etc/claude-code/.claude"}
@@ -91,7 +91,7 @@ type search struct {
 	err        error // the first
 }
 
-// into searches the Markdown files in and below a directory.
+// into searches the Markdown files in a directory and below it.
 func (s *search) into(dir string, depth int) {
 	entries, _ := os.ReadDir(dir) // Claude cannot read it either
 	if s.left -= len(entries); s.left < 0 || depth == 0 {
@@ -164,7 +164,7 @@ var inlineShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)")
 })
 
-// Commands returns the commands that a shell runs at once when a skill with that text is used.
+// Commands returns the commands in the text of a skill that a shell runs as soon as the skill is used.
 func Commands(text string) (all []string) {
 	for _, m := range inlineShell().FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.TrimSpace(m[1]+m[2]))

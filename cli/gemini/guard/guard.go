@@ -32,8 +32,8 @@ import (
 // Verb is the first argument that makes ductor-runner a guard. The session's id follows.
 const Verb = "guard-gemini"
 
-// Main protects a session in the home that the environment names. It prints a line of JSON, with the error if one
-// occurred, and returns an exit code.
+// Main protects a session in the home that the environment names. It prints one line of JSON, which contains an error
+// if one occurred, and returns an exit code.
 func Main(args []string, out io.Writer) int {
 	var answer struct {
 		Error string `json:"error,omitempty"`
@@ -52,8 +52,8 @@ func Main(args []string, out io.Writer) int {
 
 const short = 8 // characters of an id in the name of a file
 
-// Protect protects a session that Gemini is about to resume. dir is Gemini's own directory. A missing session is no
-// error.
+// Protect protects a session that Gemini is about to resume. dir is Gemini's own directory. If the session does not
+// exist, Protect does nothing and returns nil.
 func Protect(dir, id string) error {
 	if len(id) < short || strings.ContainsAny(id, `/\*?[`) {
 		return nil
@@ -81,7 +81,7 @@ func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// moveAside renames a file, unless the new name is taken.
+// moveAside renames a file, unless a file with the new name exists.
 func moveAside(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -92,8 +92,8 @@ func moveAside(from, to string) error {
 	return os.Remove(from)
 }
 
-// holdsSession reports whether a file contains messages of a session, besides its header and settings. It does not
-// block on pipes, since an agent may have created anything there.
+// holdsSession reports whether a file contains messages of a session, in addition to its header and settings. It does
+// not block on pipes, because an agent may have created any kind of file there.
 func holdsSession(path, id string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

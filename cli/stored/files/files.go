@@ -1,6 +1,6 @@
 // Package files finds the newest session files of an agent, and reads their beginnings and ends. It runs where the
-// files are: in ductor for this machine, and in ductor-runner for a container. It knows no agent's format and imports
-// no other package of ductor.
+// files are: in ductor for this machine, and in ductor-runner for a container. It does not interpret the files, and
+// imports no other package of ductor.
 package files
 
 import (
@@ -26,8 +26,8 @@ const Verb = "session-files"
 
 // Query selects files.
 type Query struct {
-	// Homes are the directories in which the agent may store its files: a variable, and a path below the directory that it
-	// names ("HOME/.claude"). Find uses the first one whose variable is set.
+	// Homes are the directories in which the agent may store its files. Each entry consists of a variable and a path
+	// below the directory that the variable names ("HOME/.claude"). Find uses the first entry whose variable is set.
 	Homes []string
 	Globs []string // below the home; * matches any name in one directory
 	Has   string   // text that the first bytes of a file must contain; empty for all files
@@ -41,7 +41,7 @@ type File struct {
 	Head, Tail []byte
 }
 
-// Limits of Find, since an agent may put anything into its home.
+// Limits of Find. They are necessary because an agent may put anything into its home.
 const (
 	entriesMost = 50_000 // including directories
 	opensMost   = 5_000
@@ -110,7 +110,7 @@ func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	return out, context.Cause(ctx)
 }
 
-// home returns the agent's directory, or "" if no variable names one.
+// home returns the agent's directory. It returns "" if none of the variables is set.
 func (q Query) home(env []string) string {
 	for _, h := range q.Homes {
 		name, below, _ := strings.Cut(h, "/")
@@ -167,7 +167,7 @@ func (w *walk) into(dir string, parts []string) {
 	}
 }
 
-// read reads a file. It returns false if that is no longer a regular file, or if its beginning lacks has.
+// read reads a file. It returns false if it is no longer a regular file, or if its beginning does not contain has.
 func read(root *os.Root, f found, has string) (File, bool) {
 	file, err := root.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Sandboxes) Run(ctx context.Context) {
 	}
 }
 
-// begin does the maintenance of a start. It may take minutes.
+// begin does the maintenance that is due when ductor starts. It may take minutes.
 func (s *Sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range s.configured {
@@ -122,7 +122,8 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf returns the level at which to log that an engine does not answer: debug if no sandbox in it matters.
+// levelOf returns the level at which to log that an engine does not answer. It is debug if no sandbox in the engine
+// matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
@@ -185,12 +186,12 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile lists the engines that ductor used, so that it can clean up engines that no sandbox uses any more.
+// enginesFile lists the engines that ductor has used. ductor can then clean up engines that no sandbox uses now.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
 
-// formerEngines returns the engines that no sandbox uses any more.
+// formerEngines returns the engines that ductor has used but no sandbox uses now.
 func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	raw, err := os.ReadFile(s.enginesPath())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -72,8 +72,8 @@ func (b *Sandbox) matters() bool {
 // inSandbox tells Claude that it runs in a container. Elsewhere Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes opens the configured sandboxes without calling an engine. A sandbox that is unusable rejects its
-// turns; OpenSandboxes does not return its error.
+// OpenSandboxes opens the configured sandboxes without calling an engine. It returns no error for an unusable sandbox.
+// Such a sandbox rejects its turns.
 func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {

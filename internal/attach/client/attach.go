@@ -18,8 +18,8 @@ type Options struct {
 	Lines        bool // each line of In is a prompt, if In is not a terminal
 }
 
-// Attach shows a conversation until the user leaves, ctx ends, or ductor refuses. It fills a terminal; elsewhere it
-// prints plain lines.
+// Attach shows a conversation until the user leaves, ctx ends, or ductor refuses. In a terminal it uses the whole
+// screen. In a pipe it prints plain lines.
 func Attach(ctx context.Context, o Options) (err error) {
 	if o.Conversation != "" {
 		if o.Conversation, err = find(ctx, o.Dir, o.Conversation); err != nil {

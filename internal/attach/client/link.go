@@ -130,8 +130,8 @@ func (c *connection) batch() ([]wire.Message, error) {
 	}
 }
 
-// follow keeps a connection to ductor, and calls happened for each event, until ctx ends or ductor refuses. It returns
-// the error of the first attempt; later it tries again.
+// follow keeps a connection to ductor, and calls happened for each event, until ctx ends or ductor refuses. If the
+// first attempt to connect fails, it returns the error. Later it tries again.
 func follow(ctx context.Context, dir string, happened func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)
@@ -155,7 +155,8 @@ func follow(ctx context.Context, dir string, happened func(event)) error {
 	}
 }
 
-// pump passes events of the connection until it ends.
+// pump reads messages until the connection ends. It calls happened at the start, for each batch of messages, and at the
+// end.
 func (c *connection) pump(ctx context.Context, happened func(event)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer c.Close()

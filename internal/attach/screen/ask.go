@@ -12,7 +12,7 @@ import (
 // mostAsked limits the text of a request, in bytes. A longer one cannot be allowed here.
 const mostAsked = 128 << 10
 
-// ask is an open approval. It remembers how far the user has read it, and the choices so far.
+// ask is an open approval. It remembers how far the user has read it, and the choices that the user has made.
 type ask struct {
 	wire.Approval
 	text []row // everything to decide on
@@ -137,7 +137,7 @@ func (k *ask) page(look Look, height int) []row {
 	return rows[k.top:end]
 }
 
-// whyShut returns why the request can only be denied; empty if it can be allowed.
+// whyShut returns the reason why the user can only deny the request. It returns "" if the user can allow it.
 func (k *ask) whyShut() string {
 	size := 0
 	for _, line := range k.text {

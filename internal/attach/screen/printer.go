@@ -31,7 +31,7 @@ func NewPrinter(ascii bool) *Printer {
 	return &Printer{look: Look{ASCII: ascii, Plain: true}, turns: map[string]*printed{}, done: map[string]bool{}}
 }
 
-// State returns the state of a turn; empty if it has not begun.
+// State returns the state of a turn. It returns "" if the turn has not begun.
 func (p *Printer) State(turn string) wire.State {
 	if t := p.turns[turn]; t != nil {
 		return t.state

@@ -49,7 +49,7 @@ type Screen struct {
 	open  bool   // outputs and arguments are whole
 }
 
-// New returns a screen of the conversation with a key; empty is the private chat of the owner.
+// New returns a screen of the conversation with a key. An empty key means the private chat of the owner.
 func New(key string, newID func() string) *Screen {
 	return &Screen{NewID: newID, Link: "connecting", wanted: key, known: map[string]*conversation{}}
 }

@@ -34,7 +34,7 @@ const (
 	cyan    style = "36"
 )
 
-// paint adds a style to a text without codes.
+// paint adds a style to text, which must not contain escape codes.
 func (l Look) paint(s style, text string) string {
 	if s == normal || l.Plain || text == "" {
 		return text
@@ -50,8 +50,8 @@ func (l Look) mark(mark, ascii string) string {
 	return mark
 }
 
-// clean returns text that others wrote without anything that a terminal would obey: as a terminal finally shows it, and
-// without control characters and characters that change the direction or are invisible.
+// clean makes text that others wrote safe for a terminal. It returns the text as a terminal would finally show it. It
+// removes control characters, and characters that are invisible or change the direction of text.
 func (l Look) clean(text string) string {
 	if !harmless(text) {
 		text = strings.Map(func(r rune) rune {

@@ -181,7 +181,7 @@ func toolItem(it *item, tool wire.Tool) *item {
 	return it
 }
 
-// argumentsOf returns the arguments of a tool, one a line, unless its title is all of them.
+// argumentsOf returns the arguments of a tool, one on each line. It omits an argument that equals the tool's title.
 func argumentsOf(tool wire.Tool) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(tool.Input, &fields) != nil {

@@ -55,8 +55,8 @@ type Hello struct {
 // List requests Message.Conversations.
 type List struct{}
 
-// Open opens a conversation in place of the open one. ductor answers with Message.Snapshot; messages before it
-// belong to the previous conversation. An empty Conversation is the private chat of the owner.
+// Open opens a conversation in place of the open one. ductor answers with Message.Snapshot. Messages before the
+// Snapshot belong to the previous conversation. If Conversation is empty, it is the private chat of the owner.
 type Open struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 }
@@ -74,8 +74,9 @@ const TurnPrefix = "attach-"
 // TurnOf returns the turn of the prompt with an id.
 func TurnOf(id string) string { return TurnPrefix + id }
 
-// Command is a command as users write it in the chat, such as "/model opus". ductor replies once it is carried out. Its
-// answer is a Notice, which the chat shows too. "/abort" is Abort.
+// Command is a command as users write it in the chat, such as "/model opus". ductor sends a Reply after it has carried
+// out the command. The command's output is a separate Notice, which the chat also shows. For "/abort", clients send an
+// Abort instead.
 type Command struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
@@ -195,12 +196,12 @@ const (
 	StateInterrupted State = "interrupted" // ductor died while it ran
 )
 
-// Over reports whether an entry changes no more. An entry that is over has its whole answer; text that comes for it
-// afterwards is to be ignored.
+// Over reports whether an entry can no longer change. Such an entry has its whole answer. The client must ignore text
+// that still arrives for it.
 func (s State) Over() bool { return s != StateQueued && s != StateRunning }
 
-// Entry is a turn with its prompt and its results so far. It comes when the turn is queued, when it starts, when it has
-// caught up after a restart, and when it ends.
+// Entry is a turn with its prompt and its results until now. ductor sends it when the turn is queued, when it starts,
+// when ductor has caught up with it after a restart, and when it ends.
 type Entry struct {
 	Turn       string    `json:"turn"`
 	State      State     `json:"state"`

@@ -1,8 +1,9 @@
 // Package fork starts a program in a session of its own and, if possible, directly in a control group.
 //
-// os/exec cannot call prctl(2) in the child, which two features need. A program without a control group must become the
-// reaper of its own orphans, so that all its descendants stay below it. And the next runner must be allowed to take
-// over the program's input. A detour through another program would cost time; see docs/performance.md.
+// os/exec is not enough, because it cannot call prctl(2) in the child. Two features need that call. First, a program
+// without a control group must become the reaper of its own orphans, so that all its descendants stay below it. Second,
+// the next runner must be allowed to take over the program's input. Starting through another program would cost time;
+// see docs/performance.md.
 package fork
 
 import (
@@ -280,7 +281,7 @@ func (st *stub) exec() {
 }
 
 // InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
-// runtime raises the limit of its own process; other programs should get the inherited one.
+// runtime raises the limit of its own process. Programs that this process starts should get the inherited limit.
 func InheritedFileLimit() *unix.Rlimit {
 	// Go restores the inherited limit for a child
 	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()

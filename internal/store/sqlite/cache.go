@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// rowCache caches rows that are read for every message. A statement that changes a table invalidates all cached rows of
-// it, or only the row that the caller names; see Tx.ExecRow.
+// rowCache caches rows that are read for every message. If a statement changes a table, all cached rows of the table
+// become invalid, or only the row that the caller names; see Tx.ExecRow.
 type rowCache struct {
 	mu      sync.Mutex
 	count   uint64            // number of changes so far

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// CopyRows copies all rows of the database at path into db, which must be empty and have the same version. This builds
-// new indexes. It reports whether it could read all rows; if not, the caller discards db. It never changes the database
-// at path. The error is about db.
+// CopyRows copies all rows of the database at path into db. db must be empty and have the same version. CopyRows builds
+// new indexes, and never changes the database at path. It returns false if it could not read all rows; the caller must
+// then discard db. The error is about db.
 func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite deletes the log of an empty file
 		return false, nil

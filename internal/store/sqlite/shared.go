@@ -167,8 +167,8 @@ func (w *writer) flushLazy() {
 	w.flushing.Go(func() { _ = w.log.flush(n) })
 }
 
-// awaitShared waits until the writes that are shared now are committed. Their timer does that; awaitShared commits them
-// itself if the timer is late.
+// awaitShared waits until the writes that are currently shared are committed. A timer commits them. If the timer is
+// late, awaitShared commits them itself.
 func (w *writer) awaitShared() error {
 	var ended <-chan struct{}
 	err := w.withToken(context.Background(), func(*Tx) error {

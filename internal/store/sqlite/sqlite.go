@@ -4,11 +4,12 @@
 //
 // The caller defines the tables and their content.
 //
-// Every write is atomic. A killed process loses no write that returned, except for a WriteShared of the last moment
-// that no other write followed. A power failure loses no Write. It may lose the other writes of the last second, unless
-// a Write or Flush followed. It never loses a write without all later ones. If the context is done before the
-// transaction begins, nothing is written; a context that ends later has no effect. So the caller always knows whether a
-// write happened.
+// Every write is atomic. If the process is killed, no write is lost that has returned. The only exception is a
+// WriteShared of the last moment that no other write followed. If the power fails, no Write is lost. Other writes of
+// the last second may be lost, unless a Write or Flush followed. If a write is lost, all later writes are lost too.
+//
+// If the context is done before the transaction begins, nothing is written. A context that ends later has no effect. So
+// the caller always knows whether a write happened.
 package sqlite
 
 import (
@@ -160,11 +161,11 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
-// Close waits for the current write, copies the write-ahead log into the file and closes both. Later calls of methods
-// fail; a second Close has no effect.
+// Close waits for the current write, copies the write-ahead log into the file, and closes both. After that, all methods
+// fail. A second Close has no effect.
 //
 // If the disk does not work or the file is damaged, Close leaves the connections open and the log as it is. The kernel
-// may cache a log that is not on the disk, and SQLite would copy it unchecked. The next Open checks the log.
+// may cache a log that is not on the disk, and SQLite would copy that log unchecked. The next Open checks the log.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()

@@ -63,8 +63,8 @@ func New(o Options) *Server { return &Server{opts: o} }
 // terminal.
 const maxHooks = 32
 
-// Serve serves hooks until ctx ends, and returns once each of them has its answer. If the cause is cli.ErrDetached,
-// hooks that wait for the owner get no answer: they ask the next process again.
+// Serve serves hooks until ctx ends, and returns when each hook has its answer. If the cause of ctx is cli.ErrDetached,
+// hooks that wait for the owner get no answer. They ask the next process again.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {
