@@ -27,7 +27,8 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
-// ofAgent returns the handler of a command that the agent itself runs. If it starts a turn, the turn shows itself.
+// ofAgent returns the handler of a command that the agent itself runs. If the command starts a turn, the handler sends
+// no reply, because the card of the turn shows the result.
 func (c *commands) ofAgent(
 	do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error),
 ) updates.CommandFunc {

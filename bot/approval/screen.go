@@ -81,8 +81,9 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// MoveGroup moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
-// group, and that error names the new id.
+// MoveGroup moves the open approvals of a group whose id has changed. chat is the old id. MoveGroup edits the messages
+// in the old group. Telegram rejects these edits with an error that names the new id. Each message then moves to the
+// new group.
 func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))

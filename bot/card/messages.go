@@ -78,8 +78,9 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next chooses the next call that makes the chat show more of wants, from part first on. more is set if further calls
-// follow. If final is set, next deletes messages without content. Otherwise it keeps them, because text may still come.
+// next chooses the next call that brings the messages in the chat closer to the wanted contents. It skips the messages
+// before index first. more is set if further calls follow. If final is set, next deletes messages without content.
+// Otherwise it keeps them, because text may still come.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ const (
 	failed
 )
 
-// begin asks a question. It finishes the updates that asked it and stores the question's message with them. If ductor
-// restarts, the message changes into a note about that.
+// begin asks a question. In one transaction, it marks the updates that contain the question as handled and stores the
+// message that shows the question. If ductor restarts before the answer, the message changes into a note that says so.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0

@@ -93,7 +93,7 @@ func (s *source) ownLine() {
 	}
 }
 
-// write writes the units between two positions with their styles and code.
+// write writes the text between two positions. It adds the markup for styles, links and code.
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0

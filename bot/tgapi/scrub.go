@@ -112,7 +112,7 @@ func (h scrubHandler) WithGroup(name string) slog.Handler {
 	return scrubHandler{h.scrub, h.cleaned().WithGroup(name), nil}
 }
 
-// cleaned returns the next handler with the attributes of each record, without secrets.
+// cleaned returns the next handler, which adds h.attrs to each record. cleaned removes secrets from these attributes.
 func (h scrubHandler) cleaned() slog.Handler {
 	if len(h.attrs) == 0 {
 		return h.next

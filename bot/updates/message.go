@@ -69,7 +69,7 @@ type reply struct {
 // Arrived returns when ductor read the message.
 func (in *Message) Arrived() time.Time { return in.arrived }
 
-// By returns the sender in the form of a press in the conversation.
+// By returns a Press that names the conversation and the sender of the message.
 func (in *Message) By() orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates(), Arrived: in.arrived,

@@ -38,8 +38,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf returns the part of the Reading that all requests of Codex have in common. ductor never accepts Codex's
-// proposals for later requests.
+// readingOf returns the part of the Reading that all requests of Codex have in common. A request may propose a rule
+// that also allows later requests. ductor never accepts such a rule, so the proposals are only labels.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,

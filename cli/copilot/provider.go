@@ -35,7 +35,8 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Codec: rpc.JSON{Version: "2.0"},
 	}, p.newServer)
-	// An abort may take effect only at the end of the turn.
+	// Copilot sometimes reacts to an abort only when the turn ends. So the time limit for a reaction to an interrupt
+	// (Limits.Interrupt) is as long as the grace period.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }

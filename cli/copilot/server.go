@@ -149,7 +149,7 @@ func (p *Provider) inquire(ctx context.Context, method string, params, result an
 // probeWait is how long Copilot may take to answer a request about itself, including its start.
 const probeWait = 15 * time.Second
 
-// Shares implements cli.Sharer. It returns the server for a session with req.
+// Shares implements cli.Sharer. It returns the PID of the server that a session with req would share.
 func (p *Provider) Shares(req cli.Request) int {
 	key, _ := p.serverFor(req)
 	return p.pool.PID(key)

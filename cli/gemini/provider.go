@@ -133,9 +133,10 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini should trust the directory of a request. Without trust, Gemini uses no settings of the
-// project, no MCP servers at all, and no mode beyond plan. So trusted also returns true for a directory without
-// settings, and for ductor's own questions, which have no directory.
+// trusted reports whether Gemini should trust the directory of a request. It returns false only if the request has a
+// directory and excludes the settings of the project. Without trust, Gemini uses no settings of the project, but also
+// no MCP servers at all and no mode beyond plan. Therefore ductor trusts directories without settings too. ductor's own
+// questions have no directory, and trusted returns true for them.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
 // envOfProjects returns the variables that Gemini reads from a .env file of an untrusted directory, or from one above

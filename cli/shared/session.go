@@ -302,8 +302,9 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove removes the session from its process. The caller must then leave the process. It returns nil if the session is
-// in no process.
+// remove removes the session from its process and changes its phase to the given one. It returns the agent's session
+// and the previous phase. agent is nil if the session is in no process. Otherwise the caller must call Leave on the
+// agent's host.
 func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

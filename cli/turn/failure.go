@@ -89,9 +89,11 @@ func lostPlace(readErr error) *cli.Failure {
 	return place
 }
 
-// fromOutside reports whether an unknown process killed the program. If the program gets a signal before its runner
-// does, it may end with the usual exit code for that signal. If a machine or sandbox stops, the runner itself may be
-// killed before it is done.
+// fromOutside reports whether something outside ductor ended the program, such as a shutdown of the machine. Besides
+// EndedByTerminated, it returns true in two cases:
+//   - The program ended with the usual exit code for SIGTERM. It may have received the signal before its runner did.
+//   - No runner saw the end, and memory had not run out. If the machine or sandbox stops, the runner may be killed
+//     before it can report the end.
 func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
 	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself &&

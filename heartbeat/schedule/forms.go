@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// parts are the patterns of the words in capitals that forms and hints use.
+// parts replaces placeholders with their patterns. Placeholders are the words in capitals in forms and hints.
 var parts = strings.NewReplacer(
 	"EVERY", `(?:every|each)`,
 	"AND", `(?:and|&)`,

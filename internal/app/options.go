@@ -223,9 +223,9 @@ const summaryWait = 20 * time.Second
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approvers returns the users who may answer an approval in a group: all users whose role allows it, or only the user
-// of the turn. permissions.approvers selects one of the two. All users may answer if the role of the turn's user does
-// not allow it.
+// approvers returns the users who may answer an approval in a group. If permissions.approvers is "members", these are
+// all users whose role allows it. Otherwise only the user of the turn may answer. If that user's role does not allow
+// it, all users whose role does may answer.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

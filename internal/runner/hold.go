@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// holdGrace is how long a container that must stop waits for its runner. Container engines wait ten seconds.
+	// holdGrace is how long a stopping container waits for its runner to exit. It is shorter than ten seconds, because
+	// container engines kill the container after that time.
 	holdGrace = 8 * time.Second
 	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second

@@ -133,9 +133,10 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 // to connect to a runner that it started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may exit. It may if no agent has run for long, or if no client is connected and
-// no process of an agent is left. If it returns true, no agent can start after that. Otherwise it returns the time of
-// the next check.
+// mayLeave reports whether the runner may exit. While an agent runs or starts, it may not. Otherwise it may exit if no
+// agent has run for the time s.idle. desertedIdle is enough if no client is connected and no process of an agent is
+// left. A runner that Hold started ignores these times. Without its socket file, any runner may exit immediately. If
+// mayLeave returns true, no agent can start after that. Otherwise it returns the time of the next check.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {

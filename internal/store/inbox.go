@@ -14,8 +14,9 @@ import (
 // most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates shares a transaction. An update without Raw counts as handled. A handled update older than reuseAge is
-// replaced by a new one with its ID.
+// AppendUpdates may commit the updates together with other writes; see sqlite.DB.WriteShared. An update without Raw
+// counts as handled. If the store already has a handled update with the same ID, a new update replaces it only if the
+// stored one is older than reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

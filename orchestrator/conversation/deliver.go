@@ -17,8 +17,8 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed computes the turn's file changes after the chat shows the outcome. It is nil if the turn changed nothing.
-	// amend then adds the changes to the shown outcome.
+	// After the chat shows the outcome, changed computes the file changes of the turn, and amend adds them to the shown
+	// outcome. changed is nil if there are no changes to compute.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }

@@ -133,8 +133,8 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a conversation's chat for turns that start after the call. It returns
-// ErrBadChoice for a mode that users cannot choose, except DisplayAsked.
+// SetDisplay sets the display mode of a conversation's chat for turns that start after the call. It accepts the modes
+// that users can choose, and DisplayAsked. For any other mode it returns ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice

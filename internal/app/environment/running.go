@@ -10,7 +10,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// Runs holds the runs of this machine, whose name is empty, or of a sandbox.
+// Runs holds the runs of one environment: this machine or a sandbox. Name is empty for this machine.
 type Runs struct {
 	Name string
 	Root *runner.Client

@@ -43,7 +43,7 @@ func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeSecret(ctx, f))
 }
 
-// Flush returns once everything that was written before it survives a power failure.
+// Flush flushes all earlier writes to the disk. After it returns nil, they survive a power failure.
 func (db *DB) Flush() error { return explain(db.writer.flush()) }
 
 // Tx is an open transaction. It prepares each statement once for the lifetime of the connection.
