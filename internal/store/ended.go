@@ -30,10 +30,8 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 	}))
 }
 
-// MarkDelivered records that the chat has shown the outcome of a turn. It may commit the mark together with other
-// writes; see sqlite.DB.WriteShared. If a power failure loses the mark, ductor only shows the outcome twice.
-// MarkDelivered returns ErrNoTurn for an unknown ID, and another error for a turn that has not ended. It implements
-// orchestrator.Store.
+// MarkDelivered may commit together with other writes; see sqlite.DB.WriteShared. If a power failure undoes it, ductor
+// only shows the outcome twice.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeShared(ctx, func(t tx) error {
 		return t.changeEnded(id, `delivered = 1`)
