@@ -287,6 +287,7 @@ func (w *three) during(f, then func()) {
 func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 	by := orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
 	var receipt orchestrator.Receipt
+	fate := w.fates[false] // the agent changes the map
 	last, err := w.db.Turn(context.Background(), w.last)
 	if again && err == nil && last.State != orchestrator.TurnDone {
 		receipt, err = w.talks.Choose(context.Background(), w.last, orchestrator.ActionAgain, by)
@@ -298,7 +299,7 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 		t.Fatal(err)
 	}
 	w.last = receipt.Turn
-	switch w.fates[false] {
+	switch fate {
 	case stopped, stoppedRead, stoppedOn:
 		<-w.asked
 		_, err = w.talks.Stop(context.Background(), by, func(*orchestrator.Stopping) {},
