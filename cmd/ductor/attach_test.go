@@ -155,6 +155,7 @@ func TestATerminalOutlivesARestart(t *testing.T) {
 	tr := newTrial(1)
 	desk.say("p1", tr.script())
 	desk.awaitEntry(wire.StateRunning, "w1-20")
+	o.awaitMessage(isTyped) // ductor never sends one of unknown fate again
 	o.daemon.kill()
 	const marked = `[[start]] [[text "it ran"]] [[tool cmd="echo ran >> ran"]]`
 	desk.ask(wire.Request{Prompt: &wire.Prompt{ID: "p2", Text: marked}})
