@@ -149,7 +149,7 @@ func (c *attached) apply(m wire.Message) {
 		if _, again := c.replies[m.Reply.ID]; !again {
 			c.replies[m.Reply.ID] = *m.Reply
 		}
-		c.waiting = slices.DeleteFunc(c.waiting, func(r wire.Request) bool { return idOf(r) == m.Reply.ID })
+		c.waiting = slices.DeleteFunc(c.waiting, func(r wire.Request) bool { return r.ID() == m.Reply.ID })
 	case m.Entry != nil:
 		c.put(*m.Entry)
 	case m.Text != nil:
@@ -251,22 +251,6 @@ func (c *attached) ask(r wire.Request) {
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, r)
 	c.encode(r)
-}
-
-func idOf(r wire.Request) string {
-	switch {
-	case r.Prompt != nil:
-		return r.Prompt.ID
-	case r.Command != nil:
-		return r.Command.ID
-	case r.Decide != nil:
-		return r.Decide.ID
-	case r.Cancel != nil:
-		return r.Cancel.ID
-	case r.Abort != nil:
-		return r.Abort.ID
-	}
-	return ""
 }
 
 // say sends a prompt or a command, and waits for the reply.
@@ -375,7 +359,7 @@ func (c *attached) String() string {
 		fmt.Fprintf(&b, "\nnotice %.100q", n.Text)
 	}
 	for _, r := range c.waiting {
-		fmt.Fprintf(&b, "\nwaits: %+v", idOf(r))
+		fmt.Fprintf(&b, "\nwaits: %+v", r.ID())
 	}
 	return b.String()
 }

@@ -64,10 +64,10 @@ type Desk interface {
 type Chat interface {
 	// ShowTyped shows a text that the owner typed in a terminal as a message of the owner, once for each id.
 	ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error
-	// Command carries out a command, once for each id. The chat shows its answer.
-	Command(ctx context.Context, by orchestrator.Press, id, text string) error
-	// Abort stops the running turn and everything that waits, and shows that in the chat.
-	Abort(ctx context.Context, by orchestrator.Press, id string) error
+	// CommandTyped carries out a command, once for each id. The chat shows its answer.
+	CommandTyped(ctx context.Context, by orchestrator.Press, id, text string) error
+	// AbortTyped stops the running turn and everything that waits, and shows that in the chat.
+	AbortTyped(ctx context.Context, by orchestrator.Press, id string) error
 }
 
 // Server serves the terminals of the owner. Safe for concurrent use.
@@ -136,7 +136,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	c := &caller{s: s, t: t, all: &all, ordered: make(chan func(), mostOrdered)}
 	all.Go(func() { c.work(ctx) })
 	for {
-		line, err := readLine(in)
+		line, err := wire.ReadLine(in)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 				s.opts.Log.Info("a terminal left", "err", err)
@@ -153,22 +153,6 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 			return
 		}
 		c.handle(ctx, r)
-	}
-}
-
-// errLong means that a line of a terminal is longer than the limit.
-var errLong = errors.New("a line is too long")
-
-// readLine reads a line of at most wire.MaxLine bytes.
-func readLine(in *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if line = append(line, part...); len(line) > wire.MaxLine {
-			return nil, errLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
 	}
 }
 

@@ -93,16 +93,9 @@ func (c *connection) send(requests ...wire.Request) error {
 
 // next waits for a message.
 func (c *connection) next() (wire.Message, error) {
-	var line []byte
-	for {
-		part, err := c.in.ReadSlice('\n')
-		line = append(line, part...)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return wire.Message{}, fmt.Errorf("read from ductor: %w", err)
-		}
+	line, err := wire.ReadLine(c.in)
+	if err != nil {
+		return wire.Message{}, fmt.Errorf("read from ductor: %w", err)
 	}
 	var m wire.Message
 	if err := json.Unmarshal(line, &m); err != nil {

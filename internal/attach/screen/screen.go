@@ -139,7 +139,7 @@ func (s *Screen) decided(id string) bool {
 // reply handles the answer to a request. The text of a failed prompt returns to the user. After a command it requests the
 // state again, which the command may have changed.
 func (s *Screen) reply(r wire.Reply) []wire.Request {
-	i := slices.IndexFunc(s.pending, func(p Pending) bool { return idOf(p.Request) == r.ID })
+	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.ID() == r.ID })
 	if i < 0 {
 		return nil
 	}
@@ -164,22 +164,6 @@ func (s *Screen) reply(r wire.Reply) []wire.Request {
 	}
 	s.conversation(p.Conversation).note("reply "+r.ID, note, time.Now())
 	return nil
-}
-
-func idOf(r wire.Request) string {
-	switch {
-	case r.Prompt != nil:
-		return r.Prompt.ID
-	case r.Command != nil:
-		return r.Command.ID
-	case r.Decide != nil:
-		return r.Decide.ID
-	case r.Abort != nil:
-		return r.Abort.ID
-	case r.Cancel != nil:
-		return r.Cancel.ID
-	}
-	return ""
 }
 
 // request remembers a request until ductor answers it.

@@ -19,7 +19,9 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -34,6 +36,22 @@ const (
 	MaxID     = 64        // characters of an id that the client chooses; letters, digits, - and _
 )
 
+// errLong means that a line is longer than MaxLine.
+var errLong = errors.New("a line is too long")
+
+// ReadLine reads a line of at most MaxLine bytes.
+func ReadLine(in *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if line = append(line, part...); len(line) > MaxLine {
+			return nil, errLong
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
 // Request is a line of the client. Exactly one field is set.
 type Request struct {
 	Hello   *Hello   `json:"hello,omitempty"`
@@ -44,6 +62,23 @@ type Request struct {
 	Decide  *Decide  `json:"decide,omitempty"`
 	Abort   *Abort   `json:"abort,omitempty"`
 	Cancel  *Cancel  `json:"cancel,omitempty"`
+}
+
+// ID returns the id that the client chose. It returns "" for a request without a reply.
+func (r Request) ID() string {
+	switch {
+	case r.Prompt != nil:
+		return r.Prompt.ID
+	case r.Command != nil:
+		return r.Command.ID
+	case r.Decide != nil:
+		return r.Decide.ID
+	case r.Abort != nil:
+		return r.Abort.ID
+	case r.Cancel != nil:
+		return r.Cancel.ID
+	}
+	return ""
 }
 
 // Hello is the first line of a client.
