@@ -165,7 +165,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	}
 	asks := display.New(b.messages, o.Lang)
 	cards := b.cardOptions(lost, asks)
-	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
+	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
 		queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,
@@ -291,7 +291,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	small.Go(func() { b.prepare(ctx, h.commands.menu) })
 	small.Go(func() { b.chat.lost.run(ctx) })
 	r := h.router(o)
-	b.chat.typing.Store(h)
+	b.chat.typing.start(h)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"sync/atomic"
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
@@ -34,7 +33,7 @@ type Chat struct {
 	lost      *lostAnswers
 	names     *tgapi.ChatNames
 	lang      *lang.Choices
-	typing    atomic.Pointer[handlers] // of what the owner types in terminals; nil before Run can handle it
+	typing    *typing
 }
 
 var (

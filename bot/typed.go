@@ -7,6 +7,9 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -22,60 +25,83 @@ var (
 	ErrIdle      = errors.New("nothing is running here")
 )
 
-// Typed is a text that the owner typed in a terminal. A text that comes again with the same ID has its effect once.
-type Typed struct {
-	By   orchestrator.Press
-	ID   string
-	Text string
+// typing has the handlers of what the owner types in terminals.
+type typing struct {
+	handlers atomic.Pointer[handlers] // nil before Run can handle it
+	ready    chan struct{}            // closed when handlers is set
+	begin    func()                   // closes ready, once
 }
 
-// ShowTyped shows a text in its conversation as a message of the owner. The message precedes the answer. It has a long
-// text as a file.
-func (b *Bot) ShowTyped(ctx context.Context, t Typed) error {
-	in, who := t.By.Conversation, lang.Key("bot.you-at-the-terminal")
+func newTyping() *typing {
+	ready := make(chan struct{})
+	return &typing{ready: ready, begin: sync.OnceFunc(func() { close(ready) })}
+}
+
+func (t *typing) start(h *handlers) {
+	t.handlers.Store(h)
+	t.begin()
+}
+
+// readyWait limits how long a command waits for Run. Terminals repeat their commands as soon as ductor runs again.
+const readyWait = 20 * time.Second
+
+// await returns the handlers once Run can handle a command, or ErrNotReady if that takes too long.
+func (t *typing) await(ctx context.Context) (*handlers, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	select {
+	case <-t.ready:
+		return t.handlers.Load(), nil
+	case <-ctx.Done():
+		return nil, ErrNotReady
+	}
+}
+
+// ShowTyped implements attach.Chat. It sends a long text as a file.
+func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
+	in, who := by.Conversation, lang.Key("bot.you-at-the-terminal")
 	if in.Group() {
 		who = "bot.owner-at-the-terminal"
 	}
 	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(who))
-	c := message.Content{Text: render.Concat(head, render.Plain("\n"+t.Text)), Silent: true}
+	c := message.Content{Text: render.Concat(head, render.Plain("\n"+text)), Silent: true}
 	if render.Len(c.Text.Text) > render.MessageLimit {
-		c.Text, c.Files = head, []message.File{{Name: "prompt.txt", Content: t.Text}}
+		c.Text, c.Files = head, []message.File{{Name: "prompt.txt", Content: text}}
 	}
-	if err := b.messages.PostTyped(ctx, in, t.ID, c); err != nil {
+	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.Load() == nil { // Run sends it
+	if b.chat.typing.handlers.Load() == nil { // Run sends it
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
 }
 
-// CommandTyped carries out a command that the owner typed. The chat shows its answer. It returns ErrNoCommand for another
-// text.
-func (b *Bot) CommandTyped(ctx context.Context, t Typed) error {
-	h := b.chat.typing.Load()
-	if h == nil {
-		return ErrNotReady
+// CommandTyped implements attach.Chat. It returns ErrNoCommand for any other text.
+func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
+	h, err := b.chat.typing.await(ctx)
+	if err != nil {
+		return err
 	}
-	command, is := updates.ParseCommand(strings.TrimSpace(t.Text))
+	command, is := updates.ParseCommand(strings.TrimSpace(text))
 	spec, known := h.Command(command.Name)
 	switch {
 	case !is, !known:
 		return ErrNoCommand
-	case !spec.Allows(t.By.Role):
+	case !spec.Allows(by.Role):
 		return orchestrator.ErrNotAllowed
 	case spec.Do == nil:
-		return b.AbortTyped(ctx, t)
+		return b.AbortTyped(ctx, by, id)
 	}
-	update := orchestrator.Update{ID: updateOf(t.ID), Raw: []byte(t.Text)}
+	update := orchestrator.Update{ID: updateOf(id), Raw: []byte(text)}
 	if done, err := b.handledBefore(ctx, update); done || err != nil {
 		return err
 	}
-	if err := b.ShowTyped(ctx, t); err != nil {
+	if err := b.ShowTyped(ctx, by, id, text); err != nil {
 		return err
 	}
 	spec.Do(ctx, updates.Request{
-		Command: command, In: updates.NewMessage(t.By, update.ID, t.Text),
+		Command: command, In: updates.NewMessage(by, update.ID, text),
 		File: func(context.Context) (string, []byte, error) { return "", nil, updates.ErrNoFile },
 	})
 	return nil
@@ -98,21 +124,20 @@ func (b *Bot) handledBefore(ctx context.Context, u orchestrator.Update) (bool, e
 	return err == nil && (len(pending) == 0 || pending[0].ID != u.ID), err
 }
 
-// AbortTyped stops the running turn of a conversation and everything that waits there. It returns ErrIdle if nothing
-// does.
-func (b *Bot) AbortTyped(ctx context.Context, t Typed) error {
-	h := b.chat.typing.Load()
-	if h == nil {
-		return ErrNotReady
+// AbortTyped implements attach.Chat. It returns ErrIdle if nothing runs or waits.
+func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) error {
+	h, err := b.chat.typing.await(ctx)
+	if err != nil {
+		return err
 	}
-	report, err := h.desk.Stop(ctx, t.By, func(*orchestrator.Stopping) {},
+	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
 		func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} })
 	if err != nil {
 		return err
 	}
-	h.commands.withdraw(ctx, t.By.Conversation)
+	h.commands.withdraw(ctx, by.Conversation)
 	if !report.Running && report.Dropped+report.Questions == 0 && report.Unshown == "" {
 		return ErrIdle
 	}
-	return b.ShowTyped(ctx, Typed{By: t.By, ID: t.ID, Text: "/abort"})
+	return b.ShowTyped(ctx, by, id, "/abort")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // OneLine returns s on one line, as a terminal shows it. It replaces each run of white space by a single blank, and
@@ -223,4 +224,14 @@ func resetClock(s string, now time.Time) time.Time {
 		return t
 	}
 	return time.Time{}
+}
+
+// Tail returns the last bytes of s, at most limit, from a character boundary, and the number of bytes before them. The
+// result does not keep s in memory.
+func Tail(s string, limit int) (string, int) {
+	from := max(len(s)-limit, 0)
+	for from > 0 && from < len(s) && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	return strings.Clone(s[from:]), from
 }

@@ -4,10 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 )
+
+// OnThisMachine reports whether a URL leads to this machine itself.
+func OnThisMachine(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
+}
 
 // ToolServer provides tools to an agent through the Model Context Protocol. It is a URL, or a program that speaks the
 // protocol on its standard input and output. The program runs in the agent's environment.

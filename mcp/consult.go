@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
 )
 
 // Limits of consulting.
@@ -119,7 +120,7 @@ func (t *toolset) contextFiles(ctx context.Context, c call, paths []string) (all
 			return all, fmt.Errorf("the files in context have more than %d KB with %s; "+
 				"name fewer or smaller ones", maxContext>>10, path)
 		}
-		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(f.Content), "\n"))
+		b.WriteString(handoff.File(path, f.Content))
 		all.Files = append(all.Files, orchestrator.Attachment{Path: path, Name: f.Name, MIME: "text/plain"})
 	}
 	all.Contents = "<context>\n" + b.String() + "</context>\n\n"

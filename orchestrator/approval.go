@@ -94,6 +94,32 @@ func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.T
 // Same returns the number of identical requests that the approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
+// Offers returns the choices that users have. A place that cannot show all of the approval offers no choice that allows
+// it.
+func (a Approval) Offers() []Choice {
+	switch {
+	case a.Request == nil:
+		return []Choice{Answer, Deny}
+	case !a.Request.Allowable():
+		return []Choice{Deny}
+	}
+	var all []Choice
+	settings := a.Request.Tool == cli.ProjectTool // used until they change, or ignored
+	if !settings {
+		all = append(all, AllowOnce)
+	}
+	if a.SessionRule != "" && !settings {
+		all = append(all, AllowSession)
+	}
+	if a.Rule != "" {
+		all = append(all, AllowPattern)
+	}
+	if a.Edits {
+		all = append(all, AllowEdits)
+	}
+	return append(all, Deny)
+}
+
 // WhyClosed returns the error that explains why users can no longer decide the approval. It returns nil if they can.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {

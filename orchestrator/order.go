@@ -91,6 +91,11 @@ func OnlyWord(answer, word string) bool {
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))
 }
 
+// NeedNoMessage reports whether an outcome has nothing to report, so that the chat need not show it.
+func (w Wants) NeedNoMessage(o Outcome) bool {
+	return o.State == TurnDone && (OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == Digest(o.Text))
+}
+
 // Sandboxes decides where agents run. Its methods make no requests and do not block. Safe for concurrent use.
 type Sandboxes interface {
 	// Of returns the sandbox of dir's project, or the conversation's own part of that sandbox. It returns the zero

@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"slices"
+
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
@@ -35,6 +37,14 @@ func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	return k
 }
 
+// offers returns the choices that the message offers.
+func (a view) offers(s *subject) []orchestrator.Choice {
+	if a.gate(s) == gateShut {
+		return nil
+	}
+	return a.Offers()
+}
+
 // approvalButtons returns the buttons of an open approval.
 func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	if a.Request.Tool == cli.ProjectTool {
@@ -42,15 +52,15 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	}
 	words := buttonWords(a.Request.Tool)
 	first, edits, wider := []button{a.button(words.deny, opDeny)}, []button{}, []button{}
-	if a.gate(s) != gateShut {
-		first = append([]button{a.button(words.allow, opOnce)}, first...)
-		if a.Edits {
+	for _, choice := range a.offers(s) {
+		switch choice {
+		case orchestrator.AllowOnce:
+			first = append([]button{a.button(words.allow, opOnce)}, first...)
+		case orchestrator.AllowEdits:
 			edits = append(edits, a.button(words.edits, opEdits))
-		}
-		if a.SessionRule != "" {
+		case orchestrator.AllowSession:
 			wider = append(wider, a.button("approval.allow-session", opShowSession))
-		}
-		if a.Rule != "" {
+		case orchestrator.AllowPattern:
 			wider = append(wider, a.button("approval.allow-pattern", opShowPattern))
 		}
 	}
@@ -77,7 +87,7 @@ func buttonWords(tool string) approvalWords {
 // them.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{a.button("approval.leave-settings", opDeny)}
-	if a.gate(s) != gateShut && a.Rule != "" {
+	if slices.Contains(a.offers(s), orchestrator.AllowPattern) {
 		row = append([]button{a.button("approval.use-settings", opPattern)}, row...)
 	}
 	return a.keyboard(row, []button{a.button("common.full-text", opFullText)})

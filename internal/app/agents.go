@@ -267,19 +267,28 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 }
 
 // WithProbes calls f with the agents of this machine. Their runs live in a temporary directory.
-func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
+func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
+	return withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
+		a := agents{cfg: cfg, log: log}
+		f(a.providers(a.hostEnv(launcher)))
+	})
+}
+
+// withProbeHost calls f with a launcher of this machine that lives in a temporary directory, and with the configuration
+// for it.
+func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
 		return fmt.Errorf("make a directory for probes: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg.Storage.Dir = dir
-	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	launcher, err := openHost(cfg, runner.Options{}, a.log)
+	log := slog.New(slog.DiscardHandler)
+	launcher, err := openHost(cfg, runner.Options{}, log)
 	if err != nil {
 		return err
 	}
-	f(a.providers(a.hostEnv(launcher)))
+	f(cfg, launcher, log)
 	return launcher.Close()
 }
 

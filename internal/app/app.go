@@ -185,10 +185,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	a.bot.Attach(a.consults)
 	book.Attach(a.orchestrator, a.service)
 	a.attachRepositories(repos)
-	if err = a.openTerminals(); err != nil {
-		return nil, err
-	}
-	if err = a.openTools(book); err != nil {
+	if err = a.openSockets(book); err != nil {
 		return nil, err
 	}
 	if err = buildTimers(ctx, a); err != nil {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"ductor/bot"
-	"ductor/cli/host"
 	"ductor/internal/attach"
 	"ductor/internal/statesocket"
 	"ductor/orchestrator"
@@ -21,18 +19,13 @@ type attached struct {
 }
 
 // openTerminals creates the server of the owner's terminals.
-func (a *App) openTerminals() error {
-	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
-	if err != nil {
-		return err
-	}
+func (a *App) openTerminals(guard statesocket.Guard) {
 	a.attached.server = attach.NewServer(attach.Options{
 		Hub: a.attached.hub, Dir: a.cfg.Storage.Dir, Version: a.Version, Admit: guard.Admit,
 		Owner: func() orchestrator.PersonID { return ownerOf(a.now().Config) }, RoleOf: a.users.RoleOf,
 		Group: func(chat int64) bool { return slices.Contains(a.now().Telegram.AllowedGroups, chat) },
-		Store: a.db, Desk: a.orchestrator, Chat: typedIn{a.bot}, Now: time.Now, Log: a.Log,
+		Store: a.db, Desk: a.orchestrator, Chat: a.bot, Now: time.Now, Log: a.Log,
 	})
-	return nil
 }
 
 // noticed passes the text of a message to terminals, without secrets.
@@ -55,24 +48,6 @@ func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 		}
 	})
 	return func() { cancel(); serving.Wait() }
-}
-
-// typedIn passes the texts that the owner types in terminals to the chat.
-type typedIn struct{ *bot.Bot }
-
-// ShowTyped implements attach.Chat.
-func (c typedIn) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
-	return c.Bot.ShowTyped(ctx, bot.Typed{By: by, ID: id, Text: text})
-}
-
-// Command implements attach.Chat.
-func (c typedIn) Command(ctx context.Context, by orchestrator.Press, id, text string) error {
-	return c.CommandTyped(ctx, bot.Typed{By: by, ID: id, Text: text})
-}
-
-// Abort implements attach.Chat.
-func (c typedIn) Abort(ctx context.Context, by orchestrator.Press, id string) error {
-	return c.AbortTyped(ctx, bot.Typed{By: by, ID: id})
 }
 
 // viewedChat is the chat of conversations. Terminals also get what it shows outside of running turns.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/internal/runner"
@@ -109,30 +109,21 @@ func ProbeServers(ctx context.Context, cfg config.Config) (all []ServerState, er
 	if len(cfg.MCP.Servers) == 0 {
 		return nil, nil
 	}
-	dir, err := os.MkdirTemp("", "ductor-probe-")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for probes: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.Storage.Dir = dir
-	log := slog.New(slog.DiscardHandler)
-	launcher, err := openHost(cfg, runner.Options{}, log)
-	if err != nil {
-		return nil, err
-	}
-	checker := servers.New(servers.Options{
-		Servers: cfg.MCP.Servers, Lookup: serverLookup(cfg), Now: time.Now, Logger: log,
-		Place: func(cli.Sandbox) (servers.Place, error) { return hostPlace(cfg, launcher, runner.Options{}) },
-	})
-	checker.Check("")
-	_, absent := checker.For(ctx, cli.Request{}, func(string) bool { return true })
-	checker.Close()
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Servers)) {
-		state := ServerState{Name: name}
-		if i := slices.IndexFunc(absent, func(a cli.AbsentServer) bool { return a.Name == name }); i >= 0 {
-			state.Problem = absent[i].Why
+	err = withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
+		checker := servers.New(servers.Options{
+			Servers: cfg.MCP.Servers, Lookup: serverLookup(cfg), Now: time.Now, Logger: log,
+			Place: func(cli.Sandbox) (servers.Place, error) { return hostPlace(cfg, launcher, runner.Options{}) },
+		})
+		defer checker.Close()
+		checker.Check("")
+		_, absent := checker.For(ctx, cli.Request{}, func(string) bool { return true })
+		for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Servers)) {
+			state := ServerState{Name: name}
+			if i := slices.IndexFunc(absent, func(a cli.AbsentServer) bool { return a.Name == name }); i >= 0 {
+				state.Problem = absent[i].Why
+			}
+			all = append(all, state)
 		}
-		all = append(all, state)
-	}
-	return all, launcher.Close()
+	})
+	return all, err
 }

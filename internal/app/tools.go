@@ -22,14 +22,20 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
-func (a *App) openTools(book orchestrator.Sessions) (err error) {
-	if !a.cfg.MCP.Enabled {
-		return nil
-	}
+// openSockets opens the servers of the sockets that admit only programs outside of agents.
+func (a *App) openSockets(book orchestrator.Sessions) error {
 	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
 	if err != nil {
 		return err
+	}
+	a.openTerminals(guard)
+	return a.openTools(book, guard)
+}
+
+// openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
+func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (err error) {
+	if !a.cfg.MCP.Enabled {
+		return nil
 	}
 	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,

@@ -77,26 +77,21 @@ const (
 
 // offersOf returns the choices for an open approval.
 func offersOf(a orchestrator.Approval) []wire.Offer {
-	if a.Request == nil {
-		return []wire.Offer{{Choice: wire.Answer}, {Choice: wire.Deny}}
-	}
+	long := a.Request != nil && sizeOf(*a.Request) > mostRequest
 	var offers []wire.Offer
-	if a.Request.Allowable() && sizeOf(*a.Request) <= mostRequest {
-		settings := a.Request.Tool == cli.ProjectTool // used until they change, or ignored
-		if !settings {
-			offers = append(offers, wire.Offer{Choice: wire.AllowOnce})
+	for _, c := range a.Offers() {
+		o := wire.Offer{Choice: wire.Choice(c)}
+		switch {
+		case long && c != orchestrator.Deny:
+			continue
+		case c == orchestrator.AllowSession:
+			o.Rule = a.SessionRule
+		case c == orchestrator.AllowPattern:
+			o.Rule = a.Rule
 		}
-		if a.SessionRule != "" && !settings {
-			offers = append(offers, wire.Offer{Choice: wire.AllowSession, Rule: a.SessionRule})
-		}
-		if a.Rule != "" {
-			offers = append(offers, wire.Offer{Choice: wire.AllowPattern, Rule: a.Rule})
-		}
-		if a.Edits {
-			offers = append(offers, wire.Offer{Choice: wire.AllowEdits})
-		}
+		offers = append(offers, o)
 	}
-	return append(offers, wire.Offer{Choice: wire.Deny})
+	return offers
 }
 
 func sizeOf(req cli.ApprovalAsked) int {

@@ -181,7 +181,7 @@ func (c *caller) command(ctx context.Context, in orchestrator.ConversationID, r 
 	if len(r.Text) > wire.MaxPrompt || !utf8.ValidString(r.Text) {
 		return errText
 	}
-	return c.s.opts.Chat.Command(ctx, c.press(in), r.ID, r.Text)
+	return c.s.opts.Chat.CommandTyped(ctx, c.press(in), r.ID, r.Text)
 }
 
 // decide decides an approval like a button of the chat.
@@ -209,7 +209,7 @@ func (c *caller) abort(ctx context.Context, in orchestrator.ConversationID, r wi
 	if r.Turn != "" {
 		return c.s.opts.Desk.StopTurn(ctx, cli.TurnID(r.Turn), c.press(in))
 	}
-	return c.s.opts.Chat.Abort(ctx, c.press(in), r.ID)
+	return c.s.opts.Chat.AbortTyped(ctx, c.press(in), r.ID)
 }
 
 func (c *caller) cancel(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) error {

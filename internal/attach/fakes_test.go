@@ -139,12 +139,12 @@ func (w *world) ShowTyped(_ context.Context, _ orchestrator.Press, id, text stri
 	return nil
 }
 
-func (w *world) Command(_ context.Context, _ orchestrator.Press, id, text string) error {
+func (w *world) CommandTyped(_ context.Context, _ orchestrator.Press, id, text string) error {
 	w.note("command " + id + " " + text)
 	return errors.New("no such command")
 }
 
-func (w *world) Abort(context.Context, orchestrator.Press, string) error {
+func (w *world) AbortTyped(context.Context, orchestrator.Press, string) error {
 	w.note("abort")
 	return nil
 }

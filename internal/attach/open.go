@@ -146,12 +146,6 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	return all, nil
 }
 
-// silent reports whether a turn had nothing to report, so that the chat does not show it.
-func silent(t orchestrator.Turn) bool {
-	w, text := t.Wants, t.Outcome.Text
-	return orchestrator.OnlyWord(text, w.Silence) || w.Known != "" && w.Known == orchestrator.Digest(text)
-}
-
 func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
@@ -162,7 +156,7 @@ func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([
 	all := make([]wire.Entry, 0, len(ended))
 	answers, outputs := mostAnswers, mostOutputs
 	for _, t := range slices.Backward(ended) {
-		if t.Outcome.State == orchestrator.TurnDone && silent(t) {
+		if t.Wants.NeedNoMessage(t.Outcome) {
 			continue
 		}
 		e := entryOf(t)

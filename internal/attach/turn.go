@@ -3,8 +3,6 @@ package attach
 import (
 	"cmp"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/internal/attach/wire"
@@ -75,7 +73,7 @@ func (t *turn) apply(ev cli.Event) *wire.Message {
 	case cli.ToolEnded:
 		return t.endTool(ev)
 	case cli.FileChanged:
-		diff, _ := tail(ev.Diff, mostOutput)
+		diff, _ := cli.Tail(ev.Diff, mostOutput)
 		t.grow(len(diff))
 		change := wire.Change{Turn: id, Path: ev.Path, Kind: string(ev.Kind), Diff: diff, Offset: at}
 		t.entry.Changes = append(t.entry.Changes, change)
@@ -114,7 +112,7 @@ func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
 	if ev.Failed() {
 		tool.State = wire.ToolFailed
 	}
-	output, lost := tail(ev.Output, mostOutput)
+	output, lost := cli.Tail(ev.Output, mostOutput)
 	t.grow(len(output))
 	tool.Output, tool.Lost = output, lost
 	shown := *tool
@@ -133,15 +131,6 @@ func (t *turn) grow(n int) {
 		t.size -= len(t.entry.Changes[i].Diff)
 		t.entry.Changes[i].Diff = ""
 	}
-}
-
-// tail returns the end of a text, and the number of bytes before it.
-func tail(s string, most int) (string, int) {
-	from := max(len(s)-most, 0)
-	for from > 0 && from < len(s) && !utf8.RuneStart(s[from]) {
-		from++
-	}
-	return strings.Clone(s[from:]), from
 }
 
 func planOf(ev cli.PlanChanged) (steps []wire.Step) {

@@ -213,13 +213,13 @@ func (c *Config) doubts() []string {
 		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, "+
 			"but no user may allow what agents ask for or change settings")
 	}
-	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
+	if strings.HasPrefix(t.APIBase, "http://") && !cli.OnThisMachine(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
 	}
 	if t.APIFiles != "" && t.APIBase == Default().Telegram.APIBase {
 		all = append(all, "telegram.api_files is for a Bot API server of your own; Telegram's serves its files itself")
 	}
-	if strings.HasPrefix(c.Voice.URL, "http://") && !loopback(c.Voice.URL) {
+	if strings.HasPrefix(c.Voice.URL, "http://") && !cli.OnThisMachine(c.Voice.URL) {
 		all = append(all, "voice.url is not encrypted: whoever is on the way can read the key and hear what you say")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
@@ -229,9 +229,4 @@ func (c *Config) doubts() []string {
 		}
 	}
 	return append(all, c.sandboxDoubts()...)
-}
-
-func loopback(base string) bool {
-	u, err := url.Parse(base)
-	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }

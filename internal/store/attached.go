@@ -18,7 +18,7 @@ func (db *DB) RecentTurns(
 ) ([]orchestrator.Turn, error) {
 	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
 		WHERE seq > (SELECT coalesce(max(seq), 0) FROM turns) - ? AND chat = ? AND topic = ? AND kind = ''
-		AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
+		AND `+isHistory+`
 		ORDER BY seq DESC LIMIT ?`, searched, in.Chat, in.Topic, nonNegative(limit))
 	slices.Reverse(all)
 	return all, wrap(fmt.Sprintf("list the last turns of %s", in.Key()), err)

@@ -297,8 +297,7 @@ func (db *DB) EntriesAfter(
 	line := ancestry{session: string(id), last: math.MaxInt64}
 	for {
 		turns, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
-			WHERE session = ? AND number > ? AND number <= ? AND (state IN ('done', 'failed', 'aborted', 'interrupted')
-			OR state = 'cancelled' AND steered_into <> '')
+			WHERE session = ? AND number > ? AND number <= ? AND `+isHistory+`
 			ORDER BY number DESC, seq DESC LIMIT ?`, line.session, after, line.last, nonNegative(limit)-len(all))
 		if all = append(all, turns...); err != nil || len(all) >= limit {
 			slices.Reverse(all)
@@ -315,6 +314,10 @@ func (db *DB) EntriesAfter(
 		}
 	}
 }
+
+// isHistory selects the turns that are part of a history: those that ran, and steered ones.
+const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
+	OR state = 'cancelled' AND steered_into <> '')`
 
 // ancestry is a session, and the last of its turns that a fork shares.
 type ancestry struct {

@@ -123,10 +123,7 @@ func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 }
 
 // Loopback reports whether the server listens on this machine only.
-func (s Settings) Loopback() bool {
-	u, err := url.Parse(s.URL)
-	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
-}
+func (s Settings) Loopback() bool { return cli.OnThisMachine(s.URL) }
 
 // Lookup returns the value of a variable of a server, which is a key of the server or a variable of ductor.
 type Lookup func(server, variable string) (value string, ok bool)

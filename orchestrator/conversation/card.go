@@ -12,12 +12,6 @@ type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
 
-// needsNoMessage reports whether the chat need not show an outcome.
-func needsNoMessage(w orchestrator.Wants, o orchestrator.Outcome) bool {
-	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" &&
-		w.Known == orchestrator.Digest(o.Text))
-}
-
 func (d quietChat) Queued(t orchestrator.Turn, ahead int) {
 	if !isQuiet(t) {
 		d.Chat.Queued(t, ahead)
@@ -31,7 +25,7 @@ func (d quietChat) Unqueued(t orchestrator.Turn) {
 }
 
 func (d quietChat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
-	if needsNoMessage(t.Wants, t.Outcome) {
+	if t.Wants.NeedNoMessage(t.Outcome) {
 		return nil
 	}
 	return d.Chat.Redeliver(ctx, t)

@@ -21,6 +21,11 @@ type LeftOut struct {
 	Err  error
 }
 
+// File formats the content of a text file for a prompt.
+func File(path string, content []byte) string {
+	return fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(content), "\n"))
+}
+
 // Context formats the context files of a directory for the start of a session's first prompt. It returns "" if the
 // directory has none. It leaves out files that it cannot read and files that are too long.
 func Context(dir string, files []string) (text string, left []LeftOut) {
@@ -34,7 +39,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 			left = append(left, LeftOut{name, plain(err)})
 			continue
 		}
-		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", name, strings.TrimRight(string(content), "\n"))
+		b.WriteString(File(name, content))
 	}
 	if b.Len() == 0 {
 		return "", left

@@ -92,11 +92,7 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 // storeOutput stores the end of an output. If the arguments and outputs of the turn exceed their limit, storeOutput
 // drops the oldest ones.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
-	from := max(len(output)-mostOutput, 0)
-	for from > 0 && from < len(output) && !utf8.RuneStart(output[from]) {
-		from++
-	}
-	s.Output, s.Lost = strings.Clone(output[from:]), from
+	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)
 	r.size += s.Size
 	for ; r.size > mostOfTurn && r.first < len(r.steps)-1; r.first++ {

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// projectLeaves returns the relevant values of a file. If the file changes, the values change too, except for .env
+// files.
+func projectLeaves(text []byte, extension string) []Leaf {
+	switch extension {
+	case ".env":
+		return envLeaves(text)
+	case ".json", ".toml":
+		return wholeLeaves(text)
+	case ".md":
+		return append(markdownLeaves(text), digestLeaf(text))
+	}
+	return []Leaf{digestLeaf(text)}
+}
+
+// digestLeaf returns a leaf with the size and the hash of a text. Users can read the text itself in the project.
+func digestLeaf(text []byte) Leaf {
+	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
+}
+
+// wholeLeaves returns the values of JSON. Any other text, including JSON with comments, is one value.
+func wholeLeaves(text []byte) []Leaf {
+	leaves := Leaves(text)
+	for i, l := range leaves {
+		if l.Name == wholeInputName {
+			leaves[i].Name = ""
+		}
+	}
+	return leaves
+}
+
+// markdownLeaves returns the values of a file's YAML front matter, and the lines with commands that an agent runs when
+// it reads the file. If the front matter is not valid YAML, it becomes one value.
+func markdownLeaves(text []byte) []Leaf {
+	var leaves []Leaf
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if rest, ok := bytes.CutPrefix(text, []byte("---")); ok {
+		head, body, _ := bytes.Cut(rest, []byte("\n---"))
+		text = body
+		leaves = wholeLeaves(yamlAsJSON(head))
+	}
+	runs := false // inside a block of commands
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch fence := strings.HasPrefix(line, "```"); {
+		case runs && fence:
+			runs = false
+		case runs, strings.Contains(line, "!`"):
+			leaves = append(leaves, Leaf{Name: "runs", Value: line})
+		case fence:
+			runs = strings.HasPrefix(line, "```!")
+		}
+	}
+	return leaves
+}
+
+// yamlAsJSON converts one YAML document to JSON. It returns other text unchanged.
+func yamlAsJSON(text []byte) []byte {
+	var values, more any
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	if in.Decode(&values) != nil || !errors.Is(in.Decode(&more), io.EOF) {
+		return text
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return text
+	}
+	return raw
+}
+
+// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. Other lines concern only
+// the project.
+func envLeaves(text []byte) []Leaf {
+	var leaves []Leaf
+	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
+		if m := envLine().FindStringSubmatch(line); m != nil && steersAgent(m[1]) {
+			leaves = append(leaves, Leaf{Name: m[1], Value: strings.TrimSpace(m[2])})
+		}
+	}
+	return leaves
+}
+
+// envLine matches a line like the library dotenv, which most agents use.
+var envLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
+})
+
+// steersAgent reports whether a variable affects an agent, its runtime or its programs.
+func steersAgent(name string) bool {
+	upper := strings.ToUpper(name)
+	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
+	return slices.ContainsFunc([]string{
+		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT",
+		"LD_", "DYLD_",
+		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC",
+		"PIP_", "LESSOPEN", "MANPAGER",
+		"MAKEFLAGS", "GCE_METADATA", "CLOUDSDK_",
+	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
+		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS",
+			"TMPDIR", "SHELLOPTS"}, upper)
+}
+
+// PlainJSON removes extensions of JSON that agents accept in settings files: both kinds of comments, and commas before
+// a closing bracket. It does not validate the file; invalid JSON stays invalid.
+func PlainJSON(raw []byte) []byte {
+	var out bytes.Buffer
+	comma := -1 // position in out of a comma that nothing followed yet
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; {
+		case c == '"':
+			end := stringEnd(raw, i)
+			out.Write(raw[i:end])
+			i, comma = end, -1
+			continue
+		case c == '/' && i+1 < len(raw) && (raw[i+1] == '/' || raw[i+1] == '*'):
+			i = commentEnd(raw, i)
+			continue
+		case c == ',':
+			comma = out.Len()
+		case (c == '}' || c == ']') && comma >= 0:
+			out.Bytes()[comma] = ' '
+			comma = -1
+		case c != ' ' && c != '\t' && c != '\n' && c != '\r':
+			comma = -1
+		}
+		out.WriteByte(raw[i])
+		i++
+	}
+	return out.Bytes()
+}
+
+// stringEnd returns the index after the string that starts at i.
+func stringEnd(raw []byte, i int) int {
+	for i++; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// commentEnd returns the index after the comment that starts at i. The end of a line is not part of the comment.
+func commentEnd(raw []byte, i int) int {
+	end, length := []byte("\n"), 0
+	if raw[i+1] == '*' {
+		end, length = []byte("*/"), 2
+	}
+	if at := bytes.Index(raw[i+2:], end); at >= 0 {
+		return i + 2 + at + length
+	}
+	return len(raw)
+}
