@@ -59,8 +59,8 @@ type Options struct {
 	Programs map[string]Quirks
 	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Login tells the user in one sentence how to log the agent in.
-	Login string
+	// Install and Login tell the user in one sentence how to install the agent, and how to log it in.
+	Install, Login string
 	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
 	Auth func(ctx context.Context) cli.Auth
 

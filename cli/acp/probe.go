@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -17,7 +18,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, "Install "+string(p.opts.Agent)+", or set its path")}
+		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, cmp.Or(p.opts.Install, "Install "+string(p.opts.Agent)+", or set its path"))}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
