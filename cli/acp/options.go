@@ -72,8 +72,8 @@ type Options struct {
 	Programs map[string]Quirks
 	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Install and Login tell the user in one sentence how to install the agent, and how to log it in.
-	Install, Login string
+	// Login tells the user in one sentence how to log the agent in.
+	Login string
 	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
 	Auth func(ctx context.Context) cli.Auth
 
@@ -85,6 +85,7 @@ type Options struct {
 	CallLimit  time.Duration // for the answer to any request but a prompt
 
 	quirks Quirks // see agentProcess.become
+	known  Entry  // of the catalogue
 }
 
 // Quirks describe how an agent deviates from the protocol.
@@ -161,7 +162,7 @@ func (o *Options) argv(req cli.Request) []string {
 }
 
 func (o *Options) env(req cli.Request) []string {
-	var extra map[string]string
+	extra := o.known.Env
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}

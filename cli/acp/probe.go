@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -18,14 +17,16 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, cmp.Or(p.opts.Install, "Install "+string(p.opts.Agent)+", or set its path"))}
+		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, p.opts.known.HowToInstall(p.opts.Agent))}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
 	if err != nil {
 		auth.State, auth.Method = cli.Installed, ""
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
-			auth.Fix = f.Error()
+			if auth.Fix = f.Error(); p.opts.known.Login != "" {
+				auth.Fix += " Run " + p.opts.known.Login + "."
+			}
 		} else {
 			auth.Problem = f
 		}

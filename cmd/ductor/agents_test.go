@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"ductor/cli"
-	"ductor/cli/acp/catalog"
+	"ductor/cli/acp"
 )
 
 // protocolStub is a program that speaks as much of the Agent Client Protocol as the question for its log-in needs.
@@ -29,6 +29,12 @@ while read -r line; do
 	echo '{"jsonrpc":"2.0","id":'$id',"result":'$result'}'
 done
 `
+
+// loggedOutStub speaks the protocol, and requires a log-in.
+var loggedOutStub = strings.NewReplacer(
+	`"result":'$result'`, `'$result'`, `result='{"protocol`, `result='"result":{"protocol`,
+	`result='{"sessionId":"s"}'`, `result='"error":{"code":-32000,"message":"no account"}'`,
+).Replace(protocolStub)
 
 // catalogueTown returns a town whose PATH has stubs for agents of the catalogue, and its configuration file.
 func catalogueTown(t *testing.T, stubs map[string]string) (*town, string) {
@@ -46,7 +52,7 @@ func catalogueTown(t *testing.T, stubs map[string]string) (*town, string) {
 	return town, path
 }
 
-func idsOf(entries []catalog.Entry) (ids []string) {
+func idsOf(entries []acp.Entry) (ids []string) {
 	for _, e := range entries {
 		ids = append(ids, e.ID)
 	}
@@ -57,13 +63,13 @@ func idsOf(entries []catalog.Entry) (ids []string) {
 // writes.
 func TestEveryAgentOfTheCatalogue(t *testing.T) {
 	stubs := map[string]string{}
-	for _, e := range catalog.All() {
+	for _, e := range acp.Catalogue() {
 		stubs[e.Command] = protocolStub
 	}
 	_, path := catalogueTown(t, stubs)
 	before := readFile(t, path)
-	code, stdout, stderr := runDuctor(t, append([]string{"agents", "add", "-c", path}, idsOf(catalog.All())...)...)
-	if code != exitOK || strings.Count(stdout, "is added to") != len(catalog.All()) {
+	code, stdout, stderr := runDuctor(t, append([]string{"agents", "add", "-c", path}, idsOf(acp.Catalogue())...)...)
+	if code != exitOK || strings.Count(stdout, "is added to") != len(acp.Catalogue()) {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
 	after := readFile(t, path)
@@ -83,7 +89,7 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 		}
 	}
 	code, listed, _ := runDuctor(t, "agents", "-c", path)
-	for _, e := range catalog.All() {
+	for _, e := range acp.Catalogue() {
 		state := "/" + e.Command + " 9.8.7, logged in"
 		if got := states["agent "+e.ID]; !strings.HasPrefix(got, "ok ") || !strings.Contains(got, state) {
 			t.Errorf("the doctor says of %s: %q", e.ID, got)
@@ -102,9 +108,9 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 func TestAgentsThatAreNotInstalled(t *testing.T) {
 	_, path := catalogueTown(t, nil)
 	before := readFile(t, path)
-	code, _, stderr := runDuctor(t, append([]string{"agents", "add", "-c", path}, idsOf(catalog.All())...)...)
-	for _, e := range catalog.All() {
-		if !strings.Contains(stderr, e.HowToInstall()) {
+	code, _, stderr := runDuctor(t, append([]string{"agents", "add", "-c", path}, idsOf(acp.Catalogue())...)...)
+	for _, e := range acp.Catalogue() {
+		if !strings.Contains(stderr, e.HowToInstall("")) {
 			t.Errorf("exit %d; it does not say how to install %s:\n%s", code, e.ID, stderr)
 		}
 	}
@@ -120,6 +126,7 @@ func TestAgentsThatAreNone(t *testing.T) {
 		"goose":    "#!/bin/sh\nexec sleep 1000\n",
 		"kilo":     "#!/bin/sh\necho 'Usage: kilo GRAMS' >&2; exit 3\n",
 		"qwen":     protocolStub,
+		"auggie":   loggedOutStub,
 	})
 	before := readFile(t, path)
 	code, stdout, stderr := runDuctor(t, "agents", "add", "--wait", "2s", "-c", path, "opncode", "claude", "zzz",
@@ -156,6 +163,13 @@ func TestAgentsThatAreNone(t *testing.T) {
 		!strings.Contains(stderr, "add qwen to "+path) || stdout != "" || readFile(t, path) != before {
 		t.Errorf("a file that cannot be written: exit %d, %s%s", code, stdout, stderr)
 	}
+	if err := os.RemoveAll(path + ".part"); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr = runDuctor(t, "agents", "add", "auggie", "-c", path); code != exitOK ||
+		!regexp.MustCompile(`auggie is added to .*/auggie is not logged in\. .* Run auggie login`).MatchString(stdout) {
+		t.Errorf("an agent without a log-in: exit %d, %s%s", code, stdout, stderr)
+	}
 	if code, _, stderr = runDuctor(t, "agents", "ad"); code == exitOK ||
 		!strings.Contains(stderr, `unknown command "ad"`) {
 		t.Errorf("a mistyped subcommand: exit %d, %s", code, stderr)
@@ -172,10 +186,10 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 	var table strings.Builder
 	table.WriteString(catalogueBegin + "| agent | program | models | modes, and what holds them | images | " +
 		"resumes; in a terminal | tested |\n|---|---|---|---|---|---|---|\n")
-	for _, e := range catalog.All() {
+	for _, e := range acp.Catalogue() {
 		resumes := cmp.Or(e.Loads, "not known")
-		if words := e.ResumeCommand("ID"); words != nil {
-			resumes += "; `" + strings.Join(words, " ") + "`"
+		if len(e.Resume) > 0 {
+			resumes += "; `" + strings.ReplaceAll(strings.Join(e.Resume, " "), "{id}", "ID") + "`"
 		}
 		fmt.Fprintf(&table, "| `%s`: %s | `%s` | %s | %s | %s | %s | %s |\n", e.ID, e.Name,
 			strings.Join(append([]string{e.Command}, e.Args...), " "), cmp.Or(e.Models, "not known"), modesOf(e),
@@ -197,7 +211,7 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 }
 
 // modesOf describes how an agent is held to permission modes.
-func modesOf(e catalog.Entry) string {
+func modesOf(e acp.Entry) string {
 	var modes []string
 	for _, mode := range cli.PermissionModes() {
 		h, listed := e.Holds[mode]

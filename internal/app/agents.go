@@ -18,7 +18,6 @@ import (
 	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/cli/acp"
-	"ductor/cli/acp/catalog"
 	"ductor/cli/claude"
 	"ductor/cli/codex"
 	"ductor/cli/copilot"
@@ -187,12 +186,6 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
 		Agent:           name, Args: c.Args, Holds: c.Holds, NoWorkspace: g.inside, Background: a.background,
 		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
-	}
-	if e, known := catalog.OfProgram(c.Path); known {
-		if o.Install = e.HowToInstall(); e.Login != "" {
-			o.Login = "Run " + e.Login
-		}
-		o.ExtraEnv = func(cli.Request) map[string]string { return e.Env }
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})

@@ -16,7 +16,7 @@ var imports = map[string][]string{
 		"internal/keys", "internal/secrets", "internal/nearest", "internal/terminal", "internal/terminal/hook",
 	},
 	"cmd/ductor/sub": {
-		"mcp/relay", "bot/tgapi", "cli", "cli/acp/catalog", "internal/app", "internal/app/environment",
+		"mcp/relay", "bot/tgapi", "cli", "cli/acp", "internal/app", "internal/app/environment",
 		"internal/backup", "internal/config", "internal/keys", "internal/nearest", "internal/secrets",
 		"internal/service", "internal/setup", "internal/store", "internal/terminal",
 		"orchestrator", "orchestrator/users",
@@ -103,7 +103,6 @@ var imports = map[string][]string{
 	"cli/stored/files":  {},
 	"cli/turn":          {"cli", "cli/frames", "lang"},
 	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
-	"cli/acp/catalog":   {"cli", "cli/acp"},
 	"cli/claude/skills": {},
 	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
 	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
@@ -115,7 +114,7 @@ var imports = map[string][]string{
 	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	// The packages that internal/config imports declare settings. None of them imports it.
 	"internal/config": {
-		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/acp/catalog", "cli/naming", "cli/service",
+		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service",
 		"cli/tools", "docker", "heartbeat", "heartbeat/webhook",
 		"internal/keys", "internal/nearest", "internal/rooted", "internal/secrets", "internal/trace",
 		"internal/transcribe", "mcp/servers",
@@ -186,7 +185,7 @@ var imports = map[string][]string{
 var modules = map[string][]string{
 	"github.com/go-telegram/bot":   {"bot/tgapi"},
 	"github.com/mattn/go-sqlite3":  {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
-	"github.com/pelletier/go-toml": {"cli/acp/catalog", "cli/codex", "internal/config", "internal/terminal", "lang"},
+	"github.com/pelletier/go-toml": {"cli/acp", "cli/codex", "internal/config", "internal/terminal", "lang"},
 	"github.com/yuin/goldmark":     {"bot/render"},
 	"github.com/robfig/cron":       {"heartbeat/schedule"},
 	"github.com/spf13/cobra":       {"cmd/ductor", "cmd/ductor/sub"},

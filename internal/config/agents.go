@@ -12,7 +12,6 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/acp"
-	"ductor/cli/acp/catalog"
 	"ductor/cli/naming"
 	"ductor/orchestrator"
 )
@@ -98,8 +97,8 @@ type ModelName struct {
 }
 
 // Addable returns the agents of the catalogue that are installed and that the configuration lacks. look finds programs.
-func (a Agents) Addable(look func(program string) (string, error)) (all []catalog.Entry) {
-	for _, e := range catalog.All() {
+func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
+	for _, e := range acp.Catalogue() {
 		if _, err := look(e.Command); err == nil && !a.Has(e) {
 			all = append(all, e)
 		}
@@ -108,7 +107,7 @@ func (a Agents) Addable(look func(program string) (string, error)) (all []catalo
 }
 
 // Has reports whether the configuration has an agent of the catalogue, by its name or by its program.
-func (a Agents) Has(e catalog.Entry) bool {
+func (a Agents) Has(e acp.Entry) bool {
 	for name, s := range a.ACP {
 		if name == e.ID || filepath.Base(s.Path) == e.Command {
 			return true
@@ -118,7 +117,7 @@ func (a Agents) Has(e catalog.Entry) bool {
 }
 
 // With returns the configuration with another agent, as AddAgent adds it.
-func (a Agents) With(e catalog.Entry) Agents {
+func (a Agents) With(e acp.Entry) Agents {
 	all := map[string]acp.Settings{e.ID: e.Preset(acp.Settings{Enabled: true})}
 	maps.Copy(all, a.ACP)
 	a.ACP = all
@@ -129,7 +128,7 @@ func (a Agents) With(e catalog.Entry) Agents {
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)
-	if e, known := catalog.Find(name); known && (!named || filepath.Base(path) == e.Command) {
+	if e, known := acp.FindEntry(name); known && (!named || filepath.Base(path) == e.Command) {
 		*s = e.Preset(*s)
 	}
 }

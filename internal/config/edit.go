@@ -12,7 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"ductor/cli/acp/catalog"
+	"ductor/cli/acp"
 	"ductor/internal/rooted"
 )
 
@@ -226,7 +226,7 @@ func Replace(path string, text []byte, env Environment) error {
 
 // AddAgent adds an agent of the catalogue to the file at path.
 func AddAgent(path, id string, env Environment) error {
-	e, known := catalog.Find(id)
+	e, known := acp.FindEntry(id)
 	text, _, err := readSmall(path)
 	if err == nil && !known {
 		err = errors.New("the catalogue does not have it")
@@ -244,7 +244,7 @@ func AddAgent(path, id string, env Environment) error {
 }
 
 // AgentChange returns the change that adds an agent of the catalogue to a file.
-func AgentChange(e catalog.Entry) Change {
+func AgentChange(e acp.Entry) Change {
 	return Change{Table: below("agents.acp", e.ID), Key: "path", Value: e.Command,
 		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }

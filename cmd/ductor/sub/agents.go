@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
-	"ductor/cli/acp/catalog"
+	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/nearest"
 )
@@ -40,8 +40,8 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 
 func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error {
 	all, rows := cfg, map[string]string{}
-	for _, e := range catalog.All() {
-		rows[e.ID] = "no\tnot installed. " + e.HowToInstall()
+	for _, e := range acp.Catalogue() {
+		rows[e.ID] = "no\tnot installed. " + e.HowToInstall("")
 	}
 	for _, name := range cfg.Agents.Names() {
 		rows[name] = "no, it is switched off\t"
@@ -82,14 +82,14 @@ func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, na
 	asked := cfg
 	asked.Agents = config.Agents{Settings: cfg.Agents.Settings, Timing: cfg.Agents.Timing}
 	for _, name := range names {
-		e, known := catalog.Find(name)
+		e, known := acp.FindEntry(name)
 		switch _, err := exec.LookPath(e.Command); {
 		case slices.Contains(cfg.Agents.Names(), name) || known && cfg.Agents.Has(e):
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is in %s already; ductor agents says what it lacks\n", name, cfg.File)
 		case !known:
 			fail("the catalogue has no agent %q%s", name, suggestAgent(name))
 		case err != nil:
-			fail("%s is not installed: there is no program %s. %s", e.Name, e.Command, e.HowToInstall())
+			fail("%s is not installed: there is no program %s. %s", e.Name, e.Command, e.HowToInstall(""))
 		default:
 			asked.Agents = asked.Agents.With(e)
 		}
@@ -113,7 +113,7 @@ func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, na
 
 func suggestAgent(name string) string {
 	var ids []string
-	for _, e := range catalog.All() {
+	for _, e := range acp.Catalogue() {
 		ids = append(ids, e.ID)
 	}
 	if near, similar := nearest.Of(name, ids); similar {

@@ -1,4 +1,4 @@
-package catalog
+package acp
 
 import (
 	"maps"
@@ -8,12 +8,11 @@ import (
 	"testing"
 
 	"ductor/cli"
-	"ductor/cli/acp"
 )
 
 // TestTheCatalogue tests that the embedded file is valid and has the agents that the issue asks for.
 func TestTheCatalogue(t *testing.T) {
-	entries, err := Parse(acp.CatalogFile())
+	entries, err := parseCatalogue(catalogueFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,26 +28,33 @@ func TestTheCatalogue(t *testing.T) {
 		if slices.Contains([]string{"claude", "codex", "gemini", "copilot"}, e.ID) {
 			t.Errorf("%s is an agent of ductor's own", e.ID)
 		}
-		if got, known := OfProgram("/usr/bin/" + e.Command); !known || got.ID != e.ID {
+		if got, known := EntryOf("/usr/bin/" + e.Command); !known || got.ID != e.ID {
 			t.Errorf("the program %s is %q", e.Command, got.ID)
 		}
 	}
-	for line := range strings.Lines(acp.CatalogFile()[:strings.Index(acp.CatalogFile(), "[agents.")]) {
+	for line := range strings.Lines(catalogueFile[:strings.Index(catalogueFile, "[agents.")]) {
 		name, _, found := strings.Cut(line, " = ")
 		used := func(e Entry) bool { return slices.Contains(slices.Collect(maps.Values(e.Source)), name) }
 		if found && !slices.ContainsFunc(entries, used) {
 			t.Errorf("no field has the source %s", name)
 		}
 	}
-	if !reflect.DeepEqual(All(), entries) {
-		t.Error("All returns other entries")
+	if !reflect.DeepEqual(Catalogue(), entries) {
+		t.Error("Catalogue returns other entries")
 	}
-	e, _ := Find("opencode")
-	if got := e.ResumeCommand("ses_1"); !slices.Equal(got, []string{"opencode", "--session", "ses_1"}) {
+	e, _ := FindEntry("opencode")
+	own := map[cli.PermissionMode]Holding{cli.Ask: {}}
+	p := New(Options{ProviderOptions: cli.ProviderOptions{Path: "/opt/bin/opencode"}, Agent: "mine", Holds: own})
+	if got := p.ResumeCommand("ses_1"); !slices.Equal(got, []string{"/opt/bin/opencode", "--session", "ses_1"}) {
 		t.Errorf("a session resumes by %q", got)
 	}
-	if e.Holds[cli.Plan].Env["OPENCODE_PERMISSION"] == "" || e.Holds[cli.Ask].Env["OPENCODE_PERMISSION"] == "" {
-		t.Errorf("OpenCode is held by %+v", e.Holds)
+	if !reflect.DeepEqual(p.opts.Holds[cli.Plan], e.Holds[cli.Plan]) ||
+		!reflect.DeepEqual(p.opts.Holds[cli.Ask], Holding{}) || e.Holds[cli.Ask].Mode != "build" {
+		t.Errorf("it is held by %+v", p.opts.Holds)
+	}
+	unknown := New(Options{ProviderOptions: cli.ProviderOptions{Path: "/opt/bin/other"}, Agent: "opencode"})
+	if got := unknown.ResumeCommand("ses_1"); got != nil || len(unknown.opts.Holds) > 0 {
+		t.Errorf("another program resumes by %q, and is held by %+v", got, unknown.opts.Holds)
 	}
 }
 
@@ -64,10 +70,10 @@ source = { name = "web", command = "web", site = "web" }
 	with := func(line, source string) string {
 		return strings.Replace(strings.Replace(good, "site =", line+"\nsite =", 1), "{ name", "{ "+source+"name", 1)
 	}
-	if _, err := Parse(good); err != nil {
+	if _, err := parseCatalogue(good); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Parse(with(`install = "npm"`, `install = "web", `)); err != nil {
+	if _, err := parseCatalogue(with(`install = "npm"`, `install = "web", `)); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
@@ -86,16 +92,16 @@ source = { name = "web", command = "web", site = "web" }
 		with(`holds.plan = { option = "x" }`, `holds = "web", `):                   "holds.plan",
 		with(`install = "`+strings.Repeat("x", maxText)+`y"`, `install = "web", `): "too long",
 	} {
-		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := parseCatalogue(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.300s\nhas %v, %v, want %q", text, got, err, want)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add(acp.CatalogFile()[:2000])
+func FuzzParseCatalogue(f *testing.F) {
+	f.Add(catalogueFile[:2000])
 	f.Fuzz(func(t *testing.T, text string) {
-		entries, err := Parse(text)
+		entries, err := parseCatalogue(text)
 		for _, e := range entries {
 			if err != nil || e.Name == "" || e.Command == "" || len(e.Source) == 0 {
 				t.Errorf("%v: %+v", err, e)

@@ -1,9 +1,8 @@
-// Package catalog has the agents of the ACP registry that ductor knows: how they start, log in, and are held to
-// permission modes. Their data is in ../catalog.toml. The configuration can override all of it.
-package catalog
+package acp
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +15,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"ductor/cli"
-	"ductor/cli/acp"
 )
 
 // Entry is an agent of the catalogue. Name, Command and Site are never empty. Any other field is empty if the catalogue
@@ -39,19 +37,19 @@ type Entry struct {
 	Images  string            `toml:"images"`  // whether it takes images: yes or no
 	Tested  string            `toml:"tested"`  // the version that ductor's tests ran
 	// Holds is how it is held to permission modes.
-	Holds map[cli.PermissionMode]acp.Holding `toml:"holds"`
+	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 	// Source has a source for each field that is not empty, by the field's key.
 	Source map[string]string `toml:"source"`
 }
 
 const (
-	maxText     = 1000   // bytes of a field
+	maxText     = 2000   // bytes of a field
 	sessionMark = "{id}" // stands for a session in Entry.Resume
 )
 
-// Parse reads a catalogue. It returns the entries sorted by ID. It returns an error if the text has an unknown
+// parseCatalogue reads a catalogue. It returns the entries sorted by ID. It returns an error if the text has an unknown
 // key, or an entry that breaks the contract of Entry or has a field that is too long.
-func Parse(text string) (all []Entry, err error) {
+func parseCatalogue(text string) (all []Entry, err error) {
 	var file struct {
 		Sources map[string]string `toml:"sources"`
 		Agents  map[string]Entry  `toml:"agents"`
@@ -105,47 +103,44 @@ func (e Entry) check(sources map[string]string) error {
 	return nil
 }
 
-// all parses the file once. A test guarantees that it is valid.
-var all = sync.OnceValue(func() []Entry {
-	entries, err := Parse(acp.CatalogFile())
+//go:embed catalog.toml
+var catalogueFile string
+
+// Catalogue returns the agents of the ACP registry that ductor knows, sorted by ID. The configuration can override all of
+// their fields. Do not change the result. A test guarantees that the file is valid.
+var Catalogue = sync.OnceValue(func() []Entry {
+	all, err := parseCatalogue(catalogueFile)
 	if err != nil {
 		panic(err)
 	}
-	return entries
+	return all
 })
 
-// All returns all agents, sorted by ID.
-func All() []Entry { return slices.Clone(all()) }
+// FindEntry returns the entry with an ID.
+func FindEntry(id string) (Entry, bool) { return findEntry(id, func(e Entry) string { return e.ID }) }
 
-// Find returns the agent with an ID.
-func Find(id string) (Entry, bool) { return find(id, func(e Entry) string { return e.ID }) }
-
-// OfProgram returns the agent whose program has the name of the one at path.
-func OfProgram(path string) (Entry, bool) {
-	return find(filepath.Base(path), func(e Entry) string { return e.Command })
+// EntryOf returns the entry whose program has the name of the one at path.
+func EntryOf(path string) (Entry, bool) {
+	return findEntry(filepath.Base(path), func(e Entry) string { return e.Command })
 }
 
-func find(name string, of func(Entry) string) (Entry, bool) {
-	if i := slices.IndexFunc(all(), func(e Entry) bool { return of(e) == name }); i >= 0 {
-		return all()[i], true
+func findEntry(name string, of func(Entry) string) (Entry, bool) {
+	if i := slices.IndexFunc(Catalogue(), func(e Entry) bool { return of(e) == name }); i >= 0 {
+		return Catalogue()[i], true
 	}
 	return Entry{}, false
 }
 
 // Preset returns the settings of an agent with the values of the catalogue, which the configuration overrides.
-func (e Entry) Preset(s acp.Settings) acp.Settings {
+func (e Entry) Preset(s Settings) Settings {
 	s.Path, s.Args, s.Env = e.Command, slices.Concat([]string{}, e.Args), slices.Concat([]string{}, e.Keys)
 	return s
 }
 
-// HowToInstall returns a sentence that tells the user how to install the agent.
-func (e Entry) HowToInstall() string { return "Install " + e.Name + ": " + cmp.Or(e.Install, e.Site) }
-
-// ResumeCommand returns the words of a command line that resumes a session in a terminal. It returns nil if they are
-// unknown.
-func (e Entry) ResumeCommand(id cli.AgentSessionID) (words []string) {
-	for _, word := range e.Resume {
-		words = append(words, strings.ReplaceAll(word, sessionMark, string(id)))
+// HowToInstall returns a sentence that tells the user how to install the agent, which e need not know.
+func (e Entry) HowToInstall(agent cli.Agent) string {
+	if e.Name == "" {
+		return "Install " + string(agent) + ", or set its path"
 	}
-	return words
+	return "Install " + e.Name + ": " + cmp.Or(e.Install, e.Site)
 }
