@@ -12,10 +12,9 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Ductor is killed at each call of a turn that asks, and the next ductor at each of its calls: Telegram has the call, or
-// never gets it, and ductor has no response. The approval is decided before the kill or right after the restart, at the
-// terminal, at the phone or at both. No two messages ever show the tool or the answer, unless the user asks for them
-// again.
+// Ductor is killed at each call of a turn that asks, and the next ductor at each of its calls. Telegram has the call or
+// never gets it. The user decides before the kill or right after the restart, at the terminal, at the phone or at both.
+// No two messages ever show the tool or the answer, unless the user asks for them again.
 func TestAKillAtAnyCallOfAnApprovedTurnDoublesNoAnswer(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
@@ -38,17 +37,16 @@ func TestAKillAtAnyCallOfAnApprovedTurnDoublesNoAnswer(t *testing.T) {
 	}
 }
 
-// killAtCalls prompts, and kills ductor at its first call after some, the next ductor likewise, and so on. It decides at
-// the given ends. It returns how often ductor was killed before the turn had ended.
+// killAtCalls prompts, and kills ductor at its first call after skips[0] others, the next ductor likewise, and so on.
+// It decides at the given ends. It returns how often ductor was killed before the turn had ended.
 func (e *twoEnds) killAtCalls(ends int, kind telegram.FaultKind, skips ...int) (deaths int) {
 	e.o.t.Helper()
 	clear(e.o.again)
 	e.deeds = nil
 	e.prompt("phone", "asks")
 	for _, skip := range skips {
-		call := e.o.srv.Inject(telegram.Fault{Kind: kind, Skip: skip, Late: time.Hour, When: func(c telegram.Call) bool {
-			return telegram.Writes(c) && c.Method != "sendChatAction"
-		}})
+		shows := func(c telegram.Call) bool { return telegram.Writes(c) && c.Method != "sendChatAction" }
+		call := e.o.srv.Inject(telegram.Fault{Kind: kind, Skip: skip, Late: time.Hour, When: shows})
 		if e.awaitEnd(ends, func() bool { return call.Hits() > 0 }); call.Hits() == 0 {
 			call.Remove()
 			break

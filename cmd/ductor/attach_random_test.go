@@ -238,8 +238,8 @@ func (e *twoEnds) compare() {
 	}
 }
 
-// awaitNoApproval waits until no message in the chat offers a decision. ductor cannot edit a message that was on its way
-// when it was killed, until the user presses a button of it.
+// awaitNoApproval waits until no message in the chat offers a decision. If a message was on its way when ductor was
+// killed, ductor cannot edit it before the user presses one of its buttons.
 func (e *twoEnds) awaitNoApproval() {
 	e.o.t.Helper()
 	eventually(e.o.t, "the buttons of decided approvals to go", func() bool {
@@ -252,9 +252,9 @@ func (e *twoEnds) awaitNoApproval() {
 	})
 }
 
-// awaitOnce waits until the chat shows an answer, and checks that it shows it once. If ductor was killed while it sent a
-// part of the answer, two messages may split it at any letter, without the space between them. If a part is missing, the
-// user presses "Show again", which shows everything once more.
+// awaitOnce waits until the chat shows an answer, and checks that it shows it once. If ductor was killed while it sent
+// a part of the answer, two messages may split it at any letter, without the space between them. If a part is missing,
+// the user presses "Show again", which shows everything once more.
 func (e *twoEnds) awaitOnce(text string) {
 	e.o.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
