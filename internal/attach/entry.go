@@ -41,9 +41,8 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
-			e.Changes = append(e.Changes, wire.Change{
-				Turn: e.Turn, Path: s.Title, Kind: string(s.Change), Diff: s.Output, Offset: s.Offset,
-			})
+			e.Changes = append(e.Changes, wire.Change{Turn: e.Turn, Path: s.Title, Kind: string(s.Change),
+				Diff: s.Output, Offset: s.Offset})
 			continue
 		}
 		tool := wire.Tool{
