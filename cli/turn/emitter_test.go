@@ -235,8 +235,10 @@ func TestAPromptIsAcceptedAfterItsSessionHasAName(t *testing.T) {
 		play func(*Emitter)
 		want []cli.Event
 	}{
-		{"in order, twice", func(e *Emitter) { e.Session("s", ""); e.Accepted(); e.Accepted() }, []cli.Event{named, accepted}},
-		{"before the name", func(e *Emitter) { e.Accepted(); e.Session("s", ""); e.Accepted() }, []cli.Event{named, accepted}},
+		{"in order, twice", func(e *Emitter) { e.Session("s", ""); e.Accepted(); e.Accepted() },
+			[]cli.Event{named, accepted}},
+		{"before the name", func(e *Emitter) { e.Accepted(); e.Session("s", ""); e.Accepted() },
+			[]cli.Event{named, accepted}},
 		{"without a name", func(e *Emitter) { e.Accepted() }, nil},
 	} {
 		e, events := recorded(time.Now)
