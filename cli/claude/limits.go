@@ -1,0 +1,72 @@
+package claude
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/cli"
+)
+
+// rateLimit is what Claude reports about the limits of the plan after an answer of its API that changed them. The limit
+// that is reached first is also at the top level. Older versions report only that one.
+type rateLimit struct {
+	Status string   `json:"status"`        // allowed, allowed_warning, rejected
+	Type   string   `json:"rateLimitType"` // five_hour, seven_day, seven_day_opus and so on
+	Used   *float64 `json:"utilization"`   // nil unless Status is a warning
+	planWindow
+	Windows map[string]struct {
+		Used float64 `json:"utilization"` // from 0 to 1
+		planWindow
+	} `json:"unifiedWindows"`
+}
+
+type planWindow struct {
+	ResetsAt float64 `json:"resetsAt"` // seconds since 1970
+}
+
+func (w planWindow) limit(name string, used float64) cli.PlanLimit {
+	return cli.PlanLimit{Window: windowOf(name), Used: used, Resets: cli.UnixTime(w.ResetsAt)}
+}
+
+// windowOf returns the window of one of Claude's limits. Its Span is 0 for a limit without a window, such as that of
+// the usage that is paid in addition to the plan.
+func windowOf(limit string) (w cli.LimitWindow) {
+	for name, span := range map[string]time.Duration{"five_hour": 5 * time.Hour, "seven_day": 7 * 24 * time.Hour} {
+		if of, ok := strings.CutPrefix(limit, name); ok {
+			w.Span, w.Of = span, strings.TrimSpace(strings.ReplaceAll(of, "_", " "))
+		}
+	}
+	return w
+}
+
+// limits returns the reported limits that have a window.
+func (r *rateLimit) limits() (all []cli.PlanLimit) {
+	for _, name := range slices.Sorted(maps.Keys(r.Windows)) {
+		all = append(all, r.Windows[name].limit(name, r.Windows[name].Used))
+	}
+	switch {
+	case r.Status == "rejected":
+		all = append(all, r.limit(r.Type, 1))
+	case r.Used != nil:
+		all = append(all, r.limit(r.Type, *r.Used))
+	}
+	return slices.DeleteFunc(all, func(l cli.PlanLimit) bool { return l.Window.Span == 0 })
+}
+
+func (p *parser) rateLimit(r *rateLimit) {
+	if r == nil {
+		return
+	}
+	limits, reset := r.limits(), cli.UnixTime(r.ResetsAt)
+	if len(limits) > 0 {
+		p.flow.em.Pass(cli.LimitsReported{AccountLimits: cli.AccountLimits{Limits: limits}})
+	}
+	if r.Status == "rejected" {
+		p.trouble.resetAt = reset
+	}
+	if r.Status == "rejected" || r.Status == "allowed_warning" && len(limits) == 0 {
+		p.flow.em.Pass(cli.RateLimited{ResetAt: reset})
+	}
+}
