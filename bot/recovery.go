@@ -82,7 +82,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 		return say.Text("bot.logging-in"), nil
 	}
 	// otherwise these may already be the buttons of the turn's end
-	if what != orchestrator.ActionDrop || receipt.Turn == "" {
+	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {

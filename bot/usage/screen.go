@@ -11,6 +11,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -25,6 +26,7 @@ const (
 // Store is the part of the store that the screen reads. internal/store implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
+	PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error)
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
 }
 
@@ -123,7 +125,11 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	head := say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
+	head, err := s.limits(ctx, say)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	head += say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
 	if q.In != (orchestrator.ConversationID{}) {
 		head += "\n" + say.Text("usage.here-only")
 	}
@@ -153,6 +159,20 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 		keyboard = append(keyboard, plotButtons(say, p, group))
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
+}
+
+// limits describes the limits of the agents' plans in a paragraph. It returns "" if none are known.
+func (s *Screen) limits(ctx context.Context, say lang.Printer) (paragraph string, err error) {
+	all, err := s.Store.PlanLimits(ctx, s.Now())
+	for _, limits := range all {
+		if line := limits.Text(say, s.Now()); line != "" {
+			paragraph += line + "\n"
+		}
+	}
+	if paragraph != "" {
+		paragraph += "\n"
+	}
+	return paragraph, err
 }
 
 // rows returns the usage that the user of a press may see, with the query that found it.
