@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"ductor/lang"
 )
@@ -88,13 +87,7 @@ func (w LimitWindow) plausible() LimitWindow {
 	if w.Span < 0 || w.Span > longestWindow {
 		w.Span = 0
 	}
-	visible := strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
-			return ' '
-		}
-		return r
-	}, w.Of)
-	w.Of = OneLine(visible, longestModels)
+	w.Of = OneLine(strings.ToValidUTF8(w.Of, ""), longestModels)
 	return w
 }
 
@@ -155,6 +148,16 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 		who = p.Text("limit.with", who, string(a.Account))
 	}
 	return p.Text("common.because", who, strings.Join(parts, " · "))
+}
+
+// LimitLines describes the limits of each account in a line that ends with a line break.
+func LimitLines(p lang.Printer, all []AccountLimits, now time.Time) (lines string) {
+	for _, a := range all {
+		if line := a.Text(p, now); line != "" {
+			lines += line + "\n"
+		}
+	}
+	return lines
 }
 
 func (l PlanLimit) text(p lang.Printer, now time.Time) (text string) {

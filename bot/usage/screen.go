@@ -125,9 +125,13 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	head, err := s.limits(ctx, say)
+	limits, err := s.Store.PlanLimits(ctx, s.Now())
 	if err != nil {
 		return tgapi.Page{}, err
+	}
+	head := cli.LimitLines(say, limits, s.Now())
+	if head != "" {
+		head += "\n"
 	}
 	head += say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
 	if q.In != (orchestrator.ConversationID{}) {
@@ -159,20 +163,6 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 		keyboard = append(keyboard, plotButtons(say, p, group))
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
-}
-
-// limits describes the limits of the agents' plans in a paragraph. It returns "" if none are known.
-func (s *Screen) limits(ctx context.Context, say lang.Printer) (paragraph string, err error) {
-	all, err := s.Store.PlanLimits(ctx, s.Now())
-	for _, limits := range all {
-		if line := limits.Text(say, s.Now()); line != "" {
-			paragraph += line + "\n"
-		}
-	}
-	if paragraph != "" {
-		paragraph += "\n"
-	}
-	return paragraph, err
 }
 
 // rows returns the usage that the user of a press may see, with the query that found it.

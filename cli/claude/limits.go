@@ -12,22 +12,15 @@ import (
 // rateLimit is what Claude reports about the limits of the plan after an answer of its API that changed them. The limit
 // that is reached first is also at the top level. Older versions report only that one.
 type rateLimit struct {
-	Status string   `json:"status"`        // allowed, allowed_warning, rejected
-	Type   string   `json:"rateLimitType"` // five_hour, seven_day, seven_day_opus and so on
-	Used   *float64 `json:"utilization"`   // nil unless Status is a warning
+	Status string `json:"status"`        // allowed, allowed_warning, rejected
+	Type   string `json:"rateLimitType"` // five_hour, seven_day, seven_day_opus and so on
 	planWindow
-	Windows map[string]struct {
-		Used float64 `json:"utilization"` // from 0 to 1
-		planWindow
-	} `json:"unifiedWindows"`
+	Windows map[string]planWindow `json:"unifiedWindows"`
 }
 
 type planWindow struct {
-	ResetsAt float64 `json:"resetsAt"` // seconds since 1970
-}
-
-func (w planWindow) limit(name string, used float64) cli.PlanLimit {
-	return cli.PlanLimit{Window: windowOf(name), Used: used, Resets: cli.UnixTime(w.ResetsAt)}
+	Used     *float64 `json:"utilization"` // from 0 to 1; at the top level only with a warning
+	ResetsAt float64  `json:"resetsAt"`    // seconds since 1970
 }
 
 // windowOf returns the window of one of Claude's limits. Its Span is 0 for a limit without a window, such as that of
@@ -43,16 +36,20 @@ func windowOf(limit string) (w cli.LimitWindow) {
 
 // limits returns the reported limits that have a window.
 func (r *rateLimit) limits() (all []cli.PlanLimit) {
-	for _, name := range slices.Sorted(maps.Keys(r.Windows)) {
-		all = append(all, r.Windows[name].limit(name, r.Windows[name].Used))
+	windows := map[string]planWindow{}
+	maps.Copy(windows, r.Windows)
+	if r.Status == "rejected" {
+		r.Used = new(1.0)
 	}
-	switch {
-	case r.Status == "rejected":
-		all = append(all, r.limit(r.Type, 1))
-	case r.Used != nil:
-		all = append(all, r.limit(r.Type, *r.Used))
+	if r.Used != nil {
+		windows[r.Type] = r.planWindow
 	}
-	return slices.DeleteFunc(all, func(l cli.PlanLimit) bool { return l.Window.Span == 0 })
+	for _, name := range slices.Sorted(maps.Keys(windows)) {
+		if w, of := windows[name], windowOf(name); of.Span > 0 && w.Used != nil {
+			all = append(all, cli.PlanLimit{Window: of, Used: *w.Used, Resets: cli.UnixTime(w.ResetsAt)})
+		}
+	}
+	return all
 }
 
 func (p *parser) rateLimit(r *rateLimit) {

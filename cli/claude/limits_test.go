@@ -25,8 +25,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 			`"status":"allowed_warning","surpassedThreshold":0.75,"unifiedWindows":{"five_hour":{` +
 			`"resetsAt":1795967692,"status":"allowed_warning","surpassedThreshold":0.75,"utilization":0.83},` +
 			`"seven_day":{"resetsAt":1796212492,"status":"allowed","utilization":0.38}},"utilization":0.83}`,
-			[]cli.PlanLimit{limit(hours, "", 0.83, first), limit(days, "", 0.38, second),
-				limit(hours, "", 0.83, first)}, nil},
+			[]cli.PlanLimit{limit(hours, "", 0.83, first), limit(days, "", 0.38, second)}, nil},
 		{`{"isUsingOverage":false,"overageStatus":"rejected","rateLimitType":"five_hour","resetsAt":1795967692,` +
 			`"status":"allowed","unifiedWindows":{"five_hour":{"resetsAt":1795967692,"status":"allowed",` +
 			`"utilization":0.21},"seven_day":{"resetsAt":1796212492,"status":"allowed","utilization":0.38}}}`,
@@ -34,8 +33,8 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 		{`{"isUsingOverage":false,"overageStatus":"rejected","rateLimitType":"five_hour","resetsAt":1795967692,` +
 			`"status":"rejected","unifiedWindows":{"five_hour":{"resetsAt":1795967692,"status":"rejected",` +
 			`"utilization":1},"seven_day_overage_included":{"resetsAt":1796212492,"utilization":0.38}}}`,
-			[]cli.PlanLimit{limit(hours, "", 1, first), limit(days, "overage included", 0.38, second),
-				limit(hours, "", 1, first)}, &cli.RateLimited{ResetAt: first}},
+			[]cli.PlanLimit{limit(hours, "", 1, first), limit(days, "overage included", 0.38, second)},
+			&cli.RateLimited{ResetAt: first}},
 		{`{"status":"allowed_warning","rateLimitType":"seven_day_opus","resetsAt":1796212492,"utilization":0.9}`,
 			[]cli.PlanLimit{limit(days, "opus", 0.9, second)}, nil},
 		{`{"status":"rejected","rateLimitType":"five_hour","resetsAt":1795967692}`,

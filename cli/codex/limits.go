@@ -21,14 +21,7 @@ func (w rateWindow) limit(of string) cli.PlanLimit {
 
 const maxMinutes = 1e6 // of a window; no window is so long
 
-// rateLimits are the limits that Codex reports.
-type rateLimits struct {
-	resetAt time.Time // end of a reached limit
-	warned  bool
-}
-
-// rateLimits handles the limits that Codex reports for the plan, or for the models of a limit with a name. If one is
-// reached, it warns once.
+// rateLimits handles the limits that Codex reports for the plan, or for the models of a limit with a name.
 func (p *liveParser) rateLimits(of string, windows ...*rateWindow) {
 	var reported cli.LimitsReported
 	for _, w := range windows {
@@ -41,14 +34,8 @@ func (p *liveParser) rateLimits(of string, windows ...*rateWindow) {
 	}
 	p.out.Pass(reported)
 	for _, l := range reported.Limits {
-		if l.Used < 1 {
-			continue
-		}
-		if l.Resets.After(p.limits.resetAt) {
-			p.limits.resetAt = l.Resets
-		}
-		if !p.limits.warned {
-			p.limits.warned = true
+		if l.Used >= 1 && (p.resetAt.IsZero() || l.Resets.After(p.resetAt)) {
+			p.resetAt = l.Resets
 			p.out.Pass(cli.RateLimited{ResetAt: l.Resets})
 		}
 	}

@@ -56,7 +56,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if !p.limits.resetAt.Equal(time.Unix(1796068518, 0)) {
-		t.Errorf("the reached limit ends at %s", p.limits.resetAt)
+	if !p.resetAt.Equal(time.Unix(1796068518, 0)) {
+		t.Errorf("the reached limit ends at %s", p.resetAt)
 	}
 }

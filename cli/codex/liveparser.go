@@ -17,7 +17,7 @@ type liveParser struct {
 	turn     string // Codex's id of the turn; notifications of other turns are ignored
 	verdict  verdict
 	network  network
-	limits   rateLimits
+	resetAt  time.Time // end of a reached limit
 	messages messages
 	helper   cli.ToolID      // the tool that started the last sub-agent
 	tools    map[string]bool // the emitted ones
@@ -357,7 +357,7 @@ func (p *liveParser) trouble(n *notice) {
 }
 
 // result returns the Result of a turn that Codex ended.
-func (p *liveParser) result() cli.Result { return p.verdict.result(p.limits.resetAt) }
+func (p *liveParser) result() cli.Result { return p.verdict.result(p.resetAt) }
 
 // denied records a denied request of Codex.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {

@@ -8,10 +8,7 @@ func (a *attempt) loadLimits() {
 	if err != nil {
 		a.log().Warn("load plan limits", "err", err)
 	}
-	known := cli.LimitsOf(all, a.turn.Agent, a.req.Account)
-	if len(known.Limits) > 0 || len(a.Events.Limits().Limits) > 0 { // those of an agent that this one replaces
-		a.Events.Show(cli.LimitsReported{AccountLimits: known})
-	}
+	a.Events.Show(cli.LimitsReported{AccountLimits: cli.LimitsOf(all, a.turn.Agent, a.req.Account)})
 }
 
 // mergeLimits stores limits that the agent reported. It returns all known limits of the account.
