@@ -23,6 +23,8 @@ type planWindow struct {
 	ResetsAt float64  `json:"resetsAt"`    // seconds since 1970
 }
 
+func (w planWindow) resets() time.Time { return cli.UnixTime(w.ResetsAt) }
+
 // windowOf returns the window of one of Claude's limits. Its Span is 0 for a limit without a window, such as that of
 // the usage that is paid in addition to the plan.
 func windowOf(limit string) (w cli.LimitWindow) {
@@ -46,7 +48,7 @@ func (r *rateLimit) limits() (all []cli.PlanLimit) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(windows)) {
 		if w, of := windows[name], windowOf(name); of.Span > 0 && w.Used != nil {
-			all = append(all, cli.PlanLimit{Window: of, Used: *w.Used, Resets: cli.UnixTime(w.ResetsAt)})
+			all = append(all, cli.PlanLimit{Window: of, Used: *w.Used, Resets: w.resets()})
 		}
 	}
 	return all
@@ -56,7 +58,7 @@ func (p *parser) rateLimit(r *rateLimit) {
 	if r == nil {
 		return
 	}
-	limits, reset := r.limits(), cli.UnixTime(r.ResetsAt)
+	limits, reset := r.limits(), r.resets()
 	if len(limits) > 0 {
 		p.flow.em.Pass(cli.LimitsReported{AccountLimits: cli.AccountLimits{Limits: limits}})
 	}
