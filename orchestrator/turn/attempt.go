@@ -123,7 +123,11 @@ func (a *attempt) event(ev cli.Event) {
 	if _, all := ev.(cli.PromptAccepted); !all && a.req.Task == cli.TaskPrompt && cli.ShowsAcceptance(ev) {
 		a.showHanded()
 	}
-	switch ev.(type) {
+	switch ev := ev.(type) {
+	case cli.SessionStarted:
+		if ev.Title != "" {
+			a.start.Conversation.Titled(a.record, a.turn, a.runner.opts.Secrets(a.req).String(ev.Title))
+		}
 	case cli.CaughtUp:
 		if a.resumes {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
