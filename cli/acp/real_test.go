@@ -1,7 +1,8 @@
 package acp
 
 import (
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,29 +22,41 @@ func usersAgent(t *testing.T, name string) (*Provider, string) {
 	}), c.Work
 }
 
-// One turn of each real agent: it runs a command and answers.
+// One turn of each real agent in ask: it asks before it runs a command, although its own default is to run it, and answers.
 func TestRealAgentsAnswer(t *testing.T) {
 	for name := range realagent.OfProtocol() {
 		t.Run(name, func(t *testing.T) {
 			p, dir := usersAgent(t, name)
-			req := cli.Request{Dir: dir, Turn: "1", Prompt: `[[start]] [[tool cmd="echo of the tool"]] [[text "It is done."]]`, Permission: cli.Bypass}
-			r, events := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
-			if r.Err != nil || !strings.HasSuffix(r.Text, "It is done.") {
-				t.Errorf("it answers %q, %+v", r.Text, r.Err)
-			}
-			for what, seen := range map[string]func(cli.Event) bool{
-				"command": func(ev cli.Event) bool {
-					tool, ok := ev.(cli.ToolStarted)
-					return ok && strings.Contains(tool.Title, "echo of the tool")
-				},
-				"output": func(ev cli.Event) bool {
-					tool, ok := ev.(cli.ToolEnded)
-					return ok && !tool.Failed() && strings.Contains(tool.Output, "of the tool")
-				},
-			} {
-				if !slices.ContainsFunc(events, seen) {
-					t.Errorf("no event has the %s: %+v", what, events)
+			req := cli.Request{Dir: dir, Turn: "1", Permission: cli.Ask, Attended: true}
+			req.Prompt = `[[start]] [[ask cmd="touch made; echo of the tool"]] [[text "It is done."]]`
+			s := clitest.Open(t, p, cli.Live, req)
+			asked := 0
+			var started cli.ToolStarted
+			var ended cli.ToolEnded
+			var r cli.Result
+			s.Turn(t.Context(), req, func(ev cli.Event) {
+				switch ev := ev.(type) {
+				case cli.ApprovalAsked:
+					if _, err := os.Stat(filepath.Join(dir, "made")); err == nil || !strings.Contains(string(ev.Input), "touch made") {
+						t.Errorf("it asks for %s, and has done it: %v", ev.Input, err == nil)
+					}
+					asked++
+					go func() { _ = s.(cli.Decider).Decide(t.Context(), ev.ID, cli.Decision{Allow: true}) }()
+				case cli.ToolStarted:
+					started = ev
+				case cli.ToolEnded:
+					ended = ev
+				case cli.Result:
+					r = ev
 				}
+			})
+			switch {
+			case asked != 1:
+				t.Errorf("it asks %d times, and answers %q, %+v", asked, r.Text, r.Err)
+			case !strings.Contains(started.Title, "echo of the tool") || ended.Failed() || !strings.Contains(ended.Output, "of the tool"):
+				t.Errorf("the tool is %+v and %+v", started, ended)
+			case r.Err != nil || !strings.HasSuffix(r.Text, "It is done."):
+				t.Errorf("it answers %q, %+v", r.Text, r.Err)
 			}
 		})
 	}
