@@ -16,8 +16,8 @@ type Store interface {
 	QueueStore
 	StepStore
 
-	// Conversation returns the choices of a conversation. If it has made none, Conversation returns a zero value with
-	// its ID.
+	// Conversation returns what was chosen in a conversation: its agent, model, mode and directory. If nothing was
+	// chosen, it returns a zero value with the ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores all fields of c and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error

@@ -241,7 +241,8 @@ func TestThePermissionMenuOmitsModesThatAreNotHeld(t *testing.T) {
 		r.service.cannot = map[cli.PermissionMode]string{cli.Ask: why, cli.Plan: "it plans its own way"}
 		r.service.refused = []cli.PermissionMode{cli.Ask}
 		k := r.openPermissions()
-		if text := r.page.Text; strings.Count(text, why) != 1 || k[0][0].Text != "plan" || k[1][0].Text != "accept-edits" {
+		text := r.page.Text
+		if strings.Count(text, why) != 1 || k[0][0].Text != "plan" || k[1][0].Text != "accept-edits" {
 			t.Errorf("the menu has %v and says\n%s", k, text)
 		}
 		r.command("/permissions ask")

@@ -94,8 +94,8 @@ type Quirks struct {
 	LateHistory bool
 	// TotalUsage: the agent reports the usage of the whole session, counted since its process loaded the session.
 	TotalUsage bool
-	// Notices: the agent adds its own text to the answer. An error is "Error: " with the reason, followed by a normal
-	// end of the turn. Other actions are announced with "Info: ".
+	// Notices: the agent adds its own text to the answer. It reports an error as "Error: " with the reason, and then
+	// ends the turn normally. It reports anything else as "Info: " with a text.
 	Notices bool
 	// HidesTrouble: the agent ends a turn normally if its model's stream broke or the model refused to answer.
 	HidesTrouble bool

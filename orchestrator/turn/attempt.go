@@ -83,7 +83,7 @@ func (a *attempt) run() cli.Result {
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that stores where the attempt begins, and that the turn runs. The callback retries
+// recordStart returns a callback that stores the turn as running, and the start of the attempt. The callback retries
 // while the disk is full, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
