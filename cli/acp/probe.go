@@ -17,7 +17,10 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, p.opts.known.HowToInstall(p.opts.Agent))}
+		install := p.opts.known.HowToInstall(p.opts.Agent)
+		return cli.Auth{
+			State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, install),
+		}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
