@@ -184,16 +184,20 @@ const (
 
 func TestTheDocsListTheCatalogue(t *testing.T) {
 	var table strings.Builder
-	table.WriteString(catalogueBegin + "| agent | program | models | modes, and what holds them | images | " +
-		"resumes; in a terminal | tested |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString(catalogueBegin + "| agent | program | log-in; key | models | modes, and what holds them " +
+		"| images | resumes; in a terminal | state | tested |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, e := range acp.Catalogue() {
 		resumes := cmp.Or(e.Loads, "not known")
 		if len(e.Resume) > 0 {
 			resumes += "; `" + strings.ReplaceAll(strings.Join(e.Resume, " "), "{id}", "ID") + "`"
 		}
-		fmt.Fprintf(&table, "| `%s`: %s | `%s` | %s | %s | %s | %s | %s |\n", e.ID, e.Name,
-			strings.Join(append([]string{e.Command}, e.Args...), " "), cmp.Or(e.Models, "not known"), modesOf(e),
-			cmp.Or(e.Images, "not known"), resumes, cmp.Or(e.Tested, "not tested"))
+		access := slices.Concat([]string{e.Login}, e.Keys)
+		if e.Login == "" && len(e.Keys) == 0 {
+			access = e.Auth
+		}
+		fmt.Fprintf(&table, "| `%s`: %s | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", e.ID, e.Name,
+			strings.Join(append([]string{e.Command}, e.Args...), " "), listOf(access), cmp.Or(e.Models, "not known"),
+			modesOf(e), cmp.Or(e.Images, "not known"), resumes, listOf(e.State), cmp.Or(e.Tested, "not tested"))
 	}
 	path := filepath.Join("..", "..", "docs", "agents.md")
 	page := readFile(t, path)
@@ -208,6 +212,15 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 	default:
 		t.Errorf("docs/agents.md says\n%s\nbut the catalogue has\n%s\nrun it with -update", have, want)
 	}
+}
+
+// listOf formats what is known of a list.
+func listOf(words []string) string {
+	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
+	if len(words) == 0 {
+		return "not known"
+	}
+	return "`" + strings.Join(words, "`, `") + "`"
 }
 
 // modesOf describes how an agent is held to permission modes.
