@@ -28,7 +28,7 @@ var (
 // description of the difference.
 func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	realagent.LongOnly(t)
-	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen", "cline", "codex-acp", "claude-agent-acp"}
+	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen"}
 	temporary := os.TempDir()
 	only := regexp.MustCompile(*someCells)
 	table := map[string]map[string]string{}
