@@ -119,7 +119,8 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 		said["toolCall.title"] = title
 	case command != "" && title != command && ev.Reason == "":
 		said["toolCall.title"], ev.Reason = title, title
-	case len(ev.Changes) == 1 && (cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
+	case len(ev.Changes) == 1 &&
+		(cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
 		said["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)

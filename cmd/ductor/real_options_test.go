@@ -13,14 +13,16 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The user chooses model, effort and mode of the real OpenCode by buttons, and mode and model of Qwen Code, which has no efforts for its
-// model. A turn shows its command with the output and its change with the diff, and the audit has both.
+// The user chooses model, effort and mode of the real OpenCode by buttons, and mode and model of Qwen Code, which has
+// no efforts for its model. A turn shows its command with the output and its change with the diff, and the audit has
+// both.
 func TestOpenCodeAndQwenByButtons(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"opencode", "qwen"} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
-			if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "old.txt"), []byte("first\nsecond\n"), 0o600); err != nil {
+			old := filepath.Join(town.cfg.Projects.DefaultDir, "old.txt")
+			if err := os.WriteFile(old, []byte("first\nsecond\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			town.say("/model")
@@ -45,7 +47,8 @@ func TestOpenCodeAndQwenByButtons(t *testing.T) {
 					t.Errorf("the card lacks %q: %q", want, card.Text)
 				}
 			}
-			if agent == "opencode" && !slices.ContainsFunc(api.Prompts(), func(r modelapi.Request) bool { return r.Effort == "high" }) {
+			hard := func(r modelapi.Request) bool { return r.Effort == "high" }
+			if agent == "opencode" && !slices.ContainsFunc(api.Prompts(), hard) {
 				t.Error("the model was not asked with the effort")
 			}
 			town.pressOn(card, "🪜 Steps")
