@@ -104,7 +104,7 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 	}
 }
 
-// TestAgentsThatAreNotInstalled tests that ductor agents add tells how to install each missing agent.
+// TestAgentsThatAreNotInstalled tests that ductor agents add names the command that installs each missing agent.
 func TestAgentsThatAreNotInstalled(t *testing.T) {
 	_, path := catalogueTown(t, nil)
 	before := readFile(t, path)
