@@ -1,7 +1,10 @@
 package acp
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,16 +20,21 @@ type reporter struct {
 
 	message message
 	tools   map[string]*tool
-	held    string // a chunk that may be an error
-	calls   int    // of the model, as far as the agent reports them
-	ran     bool   // a tool ran
-	cut     bool   // the turn must end
-	denials []cli.Denial
-	fill    cli.Fill
+	// commands are those that ductor runs for the agent, by their terminals.
+	commands map[string]command
+	held     string // a chunk that may be an error
+	calls    int    // of the model, as far as the agent reports them
+	ran      bool   // a tool ran
+	cut      bool   // the turn must end
+	denials  []cli.Denial
+	fill     cli.Fill
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
-	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, message: message{parted: true}}
+	return &reporter{
+		out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, commands: map[string]command{},
+		message: message{parted: true},
+	}
 }
 
 // update handles one update. It ignores unknown kinds.
@@ -158,24 +166,33 @@ func (r *reporter) startTool(t *tool) {
 	}
 }
 
-// showTool shows a tool that is not allowed yet.
+// showTool shows the last known state of a tool, which may not be allowed yet.
 func (r *reporter) showTool(t *tool) {
-	if t.phase != toolNamed {
-		return
+	before := t.shown
+	t.shown = t.began(r.dir)
+	switch {
+	case t.phase == toolNamed:
+		r.emitHeldRepeat()
+		r.message.parted, t.phase = true, toolWaits
+		r.out.ToolStart(t.shown)
+	case !reflect.DeepEqual(before, t.shown):
+		r.out.ToolChange(t.shown)
 	}
-	r.emitHeldRepeat()
-	r.message.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
-	r.out.ToolStart(t.shown)
 }
 
 func (r *reporter) endTool(t *tool, status string) {
 	t.phase = toolEnded
 	if status == statusDone {
 		for _, change := range t.changes(r.dir) {
-			r.out.Pass(change)
+			if !slices.Contains(t.wrote, change.Path) {
+				r.out.Pass(change)
+			}
 		}
 	}
 	end := t.over(status, r.quirks.Tools.Failure)
+	if own := r.ended(t); own != nil && end.ExitCode == nil {
+		end.ExitCode, end.Err, end.Output = own.ExitCode, own.Err, cmp.Or(end.Output, own.Output)
+	}
 	if r.cut && end.Err == cli.ToolUntold {
 		end.Err = cli.ToolCutShort
 	}

@@ -45,6 +45,7 @@ type tool struct {
 	name     string
 	phase    toolPhase
 	shown    cli.ToolStarted // its line
+	wrote    []string        // files that ductor wrote for it
 	planFile string          // of the plan to carry out, if the agent does not send the plan
 }
 
@@ -63,10 +64,11 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	if c.Content != nil {
 		t.call.Content = c.Content
 	}
-	if given(c.Meta) {
+	if given(c.Meta) && t.call.questions() == nil {
 		t.call.Meta = c.Meta
 	}
 	t.call.Title = cmp.Or(t.command(), t.call.Title)
+	t.call.Name = cmp.Or(c.Name, t.call.Name)
 	own := t.call.toolName()
 	if own == "" && name != nil {
 		own = name(t.call.ID, t.call.ToolKind, t.call.Title)
