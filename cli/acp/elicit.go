@@ -38,18 +38,20 @@ type form struct {
 // field is a value that a form asks for.
 type field struct {
 	name        string
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Enum        []string `json:"enum"`
-	OneOf       []choice `json:"oneOf"`
-	AnyOf       []choice `json:"anyOf"`
-	Items       *field   `json:"items"` // of an array
-	optional    bool
+	Type        string       `json:"type"`
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	Enum        []string     `json:"enum"`
+	OneOf       []formChoice `json:"oneOf"`
+	Items       struct {
+		Enum  []string     `json:"enum"`
+		AnyOf []formChoice `json:"anyOf"`
+	} `json:"items"` // of an array
+	optional bool
 }
 
-// choice is a possible value of a field; nil leaves the field out.
-type choice struct {
+// formChoice is a possible value of a field; nil leaves the field out.
+type formChoice struct {
 	Value any    `json:"const"`
 	Label string `json:"title"`
 }
@@ -125,20 +127,17 @@ func (f field) isTyped() bool {
 }
 
 // choices returns the values of a field that have a button.
-func (f field) choices(req cli.Request) []choice {
+func (f field) choices(req cli.Request) []formChoice {
 	in := req.Lang.Printer()
-	list := slices.Concat(f.OneOf, f.AnyOf)
-	for _, value := range f.Enum {
-		list = append(list, choice{value, value})
+	list := slices.Concat(f.OneOf, f.Items.AnyOf)
+	for _, value := range slices.Concat(f.Enum, f.Items.Enum) {
+		list = append(list, formChoice{value, value})
 	}
-	switch {
-	case f.Type == "boolean":
-		list = []choice{{true, in.Text("approval.form-yes")}, {false, in.Text("approval.form-no")}}
-	case f.Items != nil && f.Type == "array":
-		list = slices.Concat(f.Items.AnyOf, field{Enum: f.Items.Enum}.choices(req))
+	if f.Type == "boolean" {
+		list = []formChoice{{true, in.Text("approval.form-yes")}, {false, in.Text("approval.form-no")}}
 	}
 	if f.optional {
-		list = append(list, choice{nil, in.Text("approval.form-skip")})
+		list = append(list, formChoice{nil, in.Text("approval.form-skip")})
 	}
 	return list
 }
