@@ -19,21 +19,19 @@ type reporter struct {
 	quirks Quirks
 
 	message message
-	tools   map[string]*tool
-	// commands are those that ductor runs for the agent, by their terminals.
-	commands map[string]command
-	held     string // a chunk that may be an error
-	calls    int    // of the model, as far as the agent reports them
-	ran      bool   // a tool ran
-	cut      bool   // the turn must end
-	denials  []cli.Denial
-	fill     cli.Fill
+	tools   tools
+	held    string // a chunk that may be an error
+	calls   int    // of the model, as far as the agent reports them
+	ran     bool   // a tool ran
+	cut     bool   // the turn must end
+	denials []cli.Denial
+	fill    cli.Fill
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
 	return &reporter{
-		out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, commands: map[string]command{},
-		message: message{parted: true},
+		out: out, dir: dir, quirks: quirks, message: message{parted: true},
+		tools: tools{map[string]*tool{}, map[string]*tool{}, map[string]command{}},
 	}
 }
 
@@ -146,10 +144,10 @@ func (r *reporter) tool(c toolCall) {
 
 // call returns the known state of a tool call, and merges in the agent's new data.
 func (r *reporter) call(c toolCall) *tool {
-	t := r.tools[c.ID]
+	t := r.tools.all[c.ID]
 	if t == nil {
 		t = &tool{call: toolCall{ID: c.ID}}
-		r.tools[c.ID] = t
+		r.tools.all[c.ID], r.tools.running[c.ID] = t, t
 	}
 	t.merge(c, r.quirks.Tools.Name)
 	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
@@ -182,6 +180,7 @@ func (r *reporter) showTool(t *tool) {
 
 func (r *reporter) endTool(t *tool, status string) {
 	t.phase = toolEnded
+	delete(r.tools.running, t.call.ID)
 	if status == statusDone {
 		for _, change := range t.changes(r.dir) {
 			if !slices.Contains(t.wrote, change.Path) {
@@ -205,6 +204,7 @@ func (r *reporter) deny(t *tool, why string) {
 	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})
 	r.out.ToolEnd(cli.ToolEnded{ID: t.shown.ID, Err: cli.ToolDenied})
 	t.phase = toolRefused
+	delete(r.tools.running, t.call.ID)
 }
 
 // planned emits the agent's plan.

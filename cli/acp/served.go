@@ -73,13 +73,13 @@ type command struct {
 
 // serve shows a step that ductor took for the agent.
 func (r *reporter) serve(n *served) {
-	c := r.commands[n.terminal]
+	c := r.tools.commands[n.terminal]
 	c.end = cmp.Or(n.end, c.end)
 	if n.call.ID != "" {
 		c.tool = r.lineOf(n)
 	}
 	if n.terminal != "" {
-		r.commands[n.terminal] = c
+		r.tools.commands[n.terminal] = c
 	}
 	if n.change != nil && n.change.Diff != "" {
 		r.out.Pass(*n.change)
@@ -93,17 +93,17 @@ func (r *reporter) serve(n *served) {
 
 // lineOf returns the line of a step: of the running tool that it belongs to, or its own.
 func (r *reporter) lineOf(n *served) *tool {
-	for _, t := range r.tools {
-		open := t.phase == toolWaits || t.phase == toolRuns
+	for _, t := range r.tools.running {
 		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // such as for the diff of an edit
-		if prepares || open && t.covers(n.call, r.dir) {
-			if n.change != nil {
+		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
+			if t.terminals = append(t.terminals, n.terminal); n.change != nil {
 				t.wrote = append(t.wrote, n.change.Path)
 			}
 			return t
 		}
 	}
 	own := r.call(n.call)
+	delete(r.tools.running, n.call.ID) // it covers no other step
 	r.startTool(own)
 	return own
 }
@@ -121,8 +121,11 @@ func (t *tool) covers(step toolCall, dir string) bool {
 
 // ended returns the end of the command that a tool runs in a terminal, or nil.
 func (r *reporter) ended(t *tool) *cli.ToolEnded {
-	for id, c := range r.commands {
-		if c.tool == t || slices.ContainsFunc(t.call.Content, func(c toolContent) bool { return c.Terminal == id }) {
+	for _, c := range t.call.Content {
+		t.terminals = append(t.terminals, c.Terminal)
+	}
+	for _, id := range t.terminals {
+		if c := r.tools.commands[id]; c.end != nil {
 			return c.end
 		}
 	}

@@ -45,8 +45,15 @@ type tool struct {
 	name     string
 	phase    toolPhase
 	shown    cli.ToolStarted // its line
-	wrote    []string        // files that ductor wrote for it
 	planFile string          // of the plan to carry out, if the agent does not send the plan
+
+	wrote, terminals []string // the files that ductor wrote for it, and the terminals of its commands
+}
+
+// tools are the tools of a turn by their IDs, and the commands that ductor runs for the agent by their terminals.
+type tools struct {
+	all, running map[string]*tool // running has those that have not ended
+	commands     map[string]command
 }
 
 // merge adds an agent's data about the call.

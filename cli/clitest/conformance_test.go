@@ -119,6 +119,8 @@ func TestViolations(t *testing.T) {
 			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "started twice"},
 		{"tool ended twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
 			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "was not open"},
+		{"tool changed late", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
+			cli.ToolChanged{ToolStarted: cli.ToolStarted{ID: "1"}}, cli.Result{AgentSessionID: "s"}}, "is changed and was not open"},
 		{"aborted and failed", []cli.Event{session,
 			cli.Result{AgentSessionID: "s", Aborted: true, Err: cli.Failf(cli.Crashed, "fake", "x")}},
 			"aborted and failed"},
