@@ -81,8 +81,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if what == orchestrator.ActionLogIn { // the other buttons are useful after that
 		return say.Text("bot.logging-in"), nil
 	}
-	// A dropped retry may have ended its turn, and the message may already have the buttons of that end.
-	if what != orchestrator.ActionDrop || receipt.Turn == "" {
+	// A dropped retry or a postponed turn may have ended, and the message may already have the buttons of that end.
+	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {

@@ -173,8 +173,8 @@ type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
 	Short    string       `json:"short,omitempty"` // the part of a long answer that the chat shows; empty: all of it
 	Steps    int          `json:"steps,omitempty"` // number of stored steps
-	Fill     cli.Fill     `json:"fill,omitzero"`   // of the agent's context after the turn
-	Changed  `json:"changed,omitzero"`
+	cli.Standing
+	Changed `json:"changed,omitzero"`
 }
 
 // Announcement selects the message at the end of a turn, which is sent in addition to the card.
@@ -201,6 +201,7 @@ type Step struct {
 	Output   string // of a tool, or the diff of a file in unified form; empty in a list
 	Size     int    // bytes of Output
 	Lost     int    // bytes dropped from the beginning
+	Offset   int    // bytes of the answer that came before it
 }
 
 // StepStore stores the steps of turns. internal/store implements it.

@@ -158,7 +158,7 @@ func (t *liveTurn) Handle(n news) {
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
 		now := a.tool.call
-		now.Output = a.shown.Output
+		now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
 		return call != "" && now.ID == call && !reflect.DeepEqual(a.shown, now)
 	}
 	for _, a := range t.approvals.Withdraw(changed) {
