@@ -401,7 +401,8 @@ func TestADenialHasTheWordsOfItsLine(t *testing.T) {
 	p.hear("")
 	p.endTurn(prompt)
 	first, last := until[cli.ToolStarted](turn), until[cli.ToolChanged](turn)
-	if r := until[cli.Result](turn); first.Title != "one thing" || last.Title != "do t" || len(r.Denials) != 1 || r.Denials[0].Title != last.Title {
+	r := until[cli.Result](turn)
+	if first.Title != "one thing" || last.Title != "do t" || len(r.Denials) != 1 || r.Denials[0].Title != last.Title {
 		t.Errorf("the line says %q, then %q, and denied is %+v", first.Title, last.Title, r.Denials)
 	}
 }

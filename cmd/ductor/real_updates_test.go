@@ -18,8 +18,9 @@ func TestRealAgentsOfTheProtocolShowTheirTools(t *testing.T) {
 	for _, agent := range realagent.Some("opencode", "qwen") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
-			town.say(`[[start]] [[tool cmd="echo first; exit 3"]] [[write path="%s" text="one\ntwo\n"]] [[text "that was all"]]`,
-				filepath.Join(town.cfg.Projects.DefaultDir, "fresh.txt"))
+			path := filepath.Join(town.cfg.Projects.DefaultDir, "fresh.txt")
+			town.say(`[[start]] [[tool cmd="echo first; exit 3"]] [[write path="%s" text="one\ntwo\n"]]`+
+				`[[text "that was all"]]`, path)
 			for _, about := range []string{"echo first; exit 3", "fresh.txt"} {
 				asked := town.awaitMessage(func(m telegram.Message) bool {
 					return m.HasButton("✅ Allow once") && strings.Contains(m.Text, about)
@@ -41,11 +42,12 @@ func TestRealAgentsOfTheProtocolShowTheirTools(t *testing.T) {
 			}
 			town.pressOn(list, "1")
 			town.await("first")
-			if content, err := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "fresh.txt")); string(content) != "one\ntwo\n" {
+			if content, err := os.ReadFile(path); string(content) != "one\ntwo\n" {
 				t.Errorf("the file is %q, %v", content, err)
 			}
 			audit := town.answer("/audit", "echo first; exit 3")
-			if !strings.Contains(audit, "fresh.txt") || strings.Contains(audit, "bash") || strings.Contains(audit, "Shell") {
+			if !strings.Contains(audit, "fresh.txt") || strings.Contains(audit, "bash") ||
+				strings.Contains(audit, "Shell") {
 				t.Errorf("the audit is %q", audit)
 			}
 		})
