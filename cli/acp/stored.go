@@ -66,7 +66,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli.StoredSession, err error) {
 	can := proc.hello.Capabilities.Session.List != nil
 	proc.provider.lists.Store(&can)
-	for params := (listParams{Dir: dir}); can; {
+	for params, more := (listParams{Dir: dir}), can; more; {
 		var page listed
 		if err := proc.call(ctx, methodList, params, &page); err != nil {
 			return nil, proc.options().failure(err)
@@ -82,7 +82,7 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 				First: title, Last: title, Used: used,
 			})
 		}
-		can = page.Next != "" && page.Next != params.Cursor && len(all) < listPages*listMost
+		more = page.Next != "" && page.Next != params.Cursor && len(all) < listPages*listMost
 		params.Cursor = page.Next
 	}
 	slices.SortStableFunc(all, func(a, b cli.StoredSession) int { return b.Used.Compare(a.Used) })
