@@ -66,8 +66,8 @@ func request(id int, method, fields string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"sessionId":"s1",%s}}`, id, method, fields)
 }
 
-// The line, the approval, Steps and the audit show the last known state of a call. They show files and commands that
-// ductor serves for the agent as what they are.
+// The line, the approval, Steps and the audit show the last known state of a call, and the files and commands that
+// ductor serves for the agent.
 func TestTheChatFollowsTheCallsOfAnAgent(t *testing.T) {
 	town, folder := lineTown(t,
 		change("tool_call", `"toolCallId":"a","title":"bash","kind":"execute","status":"in_progress","rawInput":{}`),
