@@ -214,7 +214,7 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 	}
 }
 
-// listOf formats a list, or reports that it is unknown.
+// listOf formats the known words of a list.
 func listOf(words []string) string {
 	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
 	if len(words) == 0 {
