@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ductor/cli/acp"
 )
 
 // testedAgents are the agents that tests drive. name is their label in docs/agents.md, pkg the package that test/agents
@@ -59,6 +61,14 @@ func TestTheDocsNameTheVersions(t *testing.T) {
 		table += fmt.Sprintf("| %s | %s | %s |\n", agent.name, pins[agent.pkg], newest[1])
 	}
 	checkTable(t, versionsBegin, versionsEnd, table, *updateDocs)
+	for id, pkg := range map[string]string{
+		"opencode": "opencode-ai", "qwen": "@qwen-code/qwen-code", "cline": "@cline/cli-linux-x64",
+		"codex-acp": "@agentclientprotocol/codex-acp", "claude-acp": "@agentclientprotocol/claude-agent-acp",
+	} {
+		if e, _ := acp.FindEntry(id); e.Tested != pins[pkg] {
+			t.Errorf("the catalogue says that %s %s is tested; test/agents pins %s", id, e.Tested, pins[pkg])
+		}
+	}
 }
 
 // pinnedAgents returns the versions in test/agents/package.json, by package.
