@@ -11,7 +11,7 @@ import (
 	"ductor/internal/config"
 )
 
-// optionsTown returns a town whose only agent is scripted and speaks these parts of the Agent Client Protocol; see
+// optionsTown returns a town whose only agent is the scripted agent with these parts of the Agent Client Protocol; see
 // package agent. Its own modes let everything through.
 func optionsTown(t *testing.T, words string, mode cli.PermissionMode, holds map[cli.PermissionMode]acp.Holding) *town {
 	t.Helper()
@@ -63,8 +63,8 @@ func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
 	town.awaitAfter(said, "begun in a terminal")
 }
 
-// The menu offers no ask for an agent that does not ask, and ductor refuses a turn in it. An entry of holds makes the
-// agent ask.
+// A user is not offered ask for an agent that does not ask, and a turn in it is refused. The owner can name a setting
+// that holds the agent.
 func TestAModeThatNothingHolds(t *testing.T) {
 	town := optionsTown(t, "options", cli.Ask, nil)
 	town.say(`[[tool "touch written"]][[text "well"]]`)
