@@ -94,7 +94,8 @@ func (v *configValue) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// configValues are the values to choose from. If the agent sends groups of them, they are joined.
+// configValues are the values to choose from. If the agent sends groups of them, they are joined. Older agents have
+// other names for the id.
 type configValues []offer
 
 // offer is a model, a mode or another value that users or ductor can choose.
@@ -102,11 +103,13 @@ type offer struct {
 	ID, Name, Description string
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. It leaves out values with a long id, and those after too many.
 func (v *configValues) UnmarshalJSON(raw []byte) error {
 	for _, one := range listOf(raw) {
 		var value struct {
 			Value       string       `json:"value"`
+			Mode        string       `json:"id"`
+			Model       string       `json:"modelId"`
 			Name        string       `json:"name"`
 			Description string       `json:"description"`
 			Group       configValues `json:"options"`
@@ -114,39 +117,13 @@ func (v *configValues) UnmarshalJSON(raw []byte) error {
 		if json.Unmarshal(one, &value) != nil {
 			continue
 		}
-		if value.Group != nil {
-			for _, one := range value.Group {
-				v.add(one.ID, one.Name, one.Description)
-			}
-			continue
+		id := cmp.Or(value.Value, value.Mode, value.Model)
+		if value.Group == nil && id != "" && len(id) <= maxID {
+			name, text := cli.OneLine(value.Name, maxLabel), cli.OneLine(value.Description, maxLabel)
+			value.Group = configValues{{id, name, text}}
 		}
-		v.add(value.Value, value.Name, value.Description)
-	}
-	return nil
-}
-
-// add appends a value, unless there are too many or its id is too long.
-func (v *configValues) add(id, name, description string) {
-	if id != "" && len(id) <= maxID && len(*v) <= maxValues {
-		*v = append(*v, offer{id, cli.OneLine(name, maxLabel), cli.OneLine(description, maxLabel)})
-	}
-}
-
-// oldValues are the modes or the models of an older agent.
-type oldValues []offer
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (v *oldValues) UnmarshalJSON(raw []byte) error {
-	for _, one := range listOf(raw) {
-		var value struct {
-			Mode        string `json:"id"`
-			Model       string `json:"modelId"`
-			Name        string `json:"name"`
-			Description string `json:"description"`
-		}
-		if json.Unmarshal(one, &value) == nil {
-			(*configValues)(v).add(cmp.Or(value.Mode, value.Model), value.Name, value.Description)
-		}
+		*v = append(*v, value.Group...)
+		*v = (*v)[:min(len(*v), maxValues+1)]
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type peer struct {
 	mu      sync.Mutex
 	out     *io.PipeWriter
 	started int
+	sent    []rpc.Message // requests and notifications from ductor, which are checked when the test ends
 }
 
 // play returns a provider over a peer. serve answers all requests but prompts; it gets them in order.
@@ -40,6 +41,13 @@ func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	if change != nil {
 		change(&o)
 	}
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, m := range p.sent {
+			checkSent(t, m)
+		}
+	})
 	return New(o), p
 }
 
@@ -75,7 +83,9 @@ func (p *peer) serve(in io.Reader) {
 			p.t.Errorf("ductor sent %q: %v", line, err)
 			return
 		}
-		checkSent(p.t, m)
+		p.mu.Lock()
+		p.sent = append(p.sent, m)
+		p.mu.Unlock()
 		switch m.Method {
 		case methodInitialize:
 			p.greet(m)

@@ -76,8 +76,8 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 }
 
 // howToHold tells users what they can do about an agent that is not held to a mode.
-const howToHold = "Choose auto or bypass in /permissions, or name what holds it in its configuration " +
-	"(docs/agents.md#how-other-agents-are-held)"
+const howToHold = "Choose auto or bypass in /permissions, or add what holds it to the agent's settings, as " +
+	"\"How other agents are held\" on the page about agents shows"
 
 // oneOf returns the offered mode that matches the first possible one of names, or "".
 func oneOf(names, offered []string) string {

@@ -112,12 +112,12 @@ type gotSession struct {
 	SessionID string        `json:"sessionId"`
 	Options   configOptions `json:"configOptions"`
 	Modes     *struct {     // of older agents, like Models
-		Current   string    `json:"currentModeId"`
-		Available oldValues `json:"availableModes"`
+		Current   string       `json:"currentModeId"`
+		Available configValues `json:"availableModes"`
 	} `json:"modes"`
 	Models *struct {
-		Current   string    `json:"currentModelId"`
-		Available oldValues `json:"availableModels"`
+		Current   string       `json:"currentModelId"`
+		Available configValues `json:"availableModels"`
 	} `json:"models"`
 }
 

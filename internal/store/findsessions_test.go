@@ -237,3 +237,18 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 		string(turn.ID))
 	return err
 }
+
+// An agent's title replaces only the title that it was compared with, never one that a user chose in between.
+func TestTitleSession(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "s", chatA, noon)
+	must(t, db.SaveSession(ctx, orchestrator.Session{ID: "s", Title: "a prompt"}))
+	for _, c := range []struct{ from, to, want string }{
+		{"a prompt", "the agent's", "the agent's"}, {"a prompt", "a late one", "the agent's"},
+	} {
+		must(t, db.TitleSession(ctx, "s", c.from, c.to))
+		if s, err := db.Session(ctx, "s"); err != nil || s.Title != c.want {
+			t.Errorf("from %q to %q: %q, %v", c.from, c.to, s.Title, err)
+		}
+	}
+}
