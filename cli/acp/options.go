@@ -85,6 +85,7 @@ type Options struct {
 	CallLimit  time.Duration // for the answer to any request but a prompt
 
 	quirks Quirks // see agentProcess.become
+	known  Entry  // of the catalogue
 }
 
 // Quirks describe how an agent deviates from the protocol.
@@ -161,7 +162,7 @@ func (o *Options) argv(req cli.Request) []string {
 }
 
 func (o *Options) env(req cli.Request) []string {
-	var extra map[string]string
+	extra := o.known.Env
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}

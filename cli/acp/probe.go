@@ -17,14 +17,19 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, "Install "+string(p.opts.Agent)+", or set its path")}
+		install := p.opts.known.HowToInstall(p.opts.Agent)
+		return cli.Auth{
+			State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, install),
+		}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
 	if err != nil {
 		auth.State, auth.Method = cli.Installed, ""
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
-			auth.Fix = f.Error()
+			if auth.Fix = f.Error(); p.opts.known.Login != "" {
+				auth.Fix += " Run " + p.opts.known.Login + "."
+			}
 		} else {
 			auth.Problem = f
 		}

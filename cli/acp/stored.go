@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,5 +90,13 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 	return all[:min(len(all), listMost)], nil
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns nothing, because the protocol does not tell how.
-func (p *Provider) ResumeCommand(cli.AgentSessionID) []string { return nil }
+// ResumeCommand implements cli.SessionKeeper. It returns nothing if the catalogue does not tell how.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) (words []string) {
+	for _, word := range p.opts.known.Resume {
+		if word == p.opts.known.Command {
+			word = p.opts.Path
+		}
+		words = append(words, strings.ReplaceAll(word, sessionMark, string(id)))
+	}
+	return words
+}
