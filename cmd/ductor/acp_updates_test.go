@@ -24,7 +24,9 @@ while IFS= read -r line; do
 	*'"method":"initialize"'*)
 		printf '%s\n' "$line" >hello
 		reply "$id" '{"protocolVersion":1,"agentCapabilities":{}}' ;;
-	*'"method":"session/new"'*) reply "$id" '{"sessionId":"s1"}' ;;
+	*'"method":"session/new"'*)
+		ask='{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}'
+		reply "$id" "{\"sessionId\":\"s1\",\"modes\":$ask}" ;;
 	*'"method":"session/prompt"'*)
 		while IFS= read -r say <&3; do
 			case $say in
@@ -82,6 +84,7 @@ func TestTheChatFollowsTheCallsOfAnAgent(t *testing.T) {
 		request(2, "fs/write_text_file", `"path":"DIR/made.txt","content":"one\n"`), "answer",
 		request(3, "fs/read_text_file", `"path":"DIR/made.txt"`), "answer",
 		request(4, "terminal/create", `"command":"echo","args":["from","ductor"]`), "answer",
+		request(5, "terminal/wait_for_exit", `"terminalId":"term-1"`), "answer",
 		change("tool_call_update", `"toolCallId":"stray","status":"failed","title":"never announced","kind":"other"`),
 		change("agent_message_chunk", `"content":{"type":"text","text":"that was all"}`),
 	)
