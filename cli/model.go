@@ -12,8 +12,9 @@ import (
 type Model struct {
 	Agent         Agent
 	ID            ModelID
-	Name          string // for users
-	Description   string // one line; may be empty
+	Resolved      ModelID // the exact ID that ID stands for; empty if the agent does not report it
+	Name          string  // for users
+	Description   string  // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
 	Default       bool  // the agent's default

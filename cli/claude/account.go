@@ -73,6 +73,7 @@ type initReply struct {
 
 type wireModel struct {
 	Value       string   `json:"value"`
+	Resolved    string   `json:"resolvedModel"`
 	Name        string   `json:"displayName"`
 	Description string   `json:"description"`
 	Efforts     []string `json:"supportedEffortLevels"`
@@ -116,7 +117,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 
 func (m wireModel) model() cli.Model {
 	model := cli.Model{
-		Agent: agent, ID: cli.ModelID(m.Value), Name: m.Name, Description: oneLine(m.Description),
+		Agent: agent, ID: cli.ModelID(m.Value), Resolved: cli.ModelID(m.Resolved), Name: m.Name, Description: oneLine(m.Description),
 		Default: cli.ModelID(m.Value) == defaultModel,
 	}
 	for _, e := range m.Efforts {
