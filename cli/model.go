@@ -102,17 +102,3 @@ func AtOnce(ctx context.Context) context.Context {
 	cancel(ErrLoading)
 	return ctx
 }
-
-// DeviceCode is the data for logging in an agent from another device. The user enters the code on a web page.
-type DeviceCode struct {
-	Agent Agent
-	URL   string
-	Code  string
-}
-
-// DeviceLogin is a Provider whose agent users can log in from another device.
-type DeviceLogin interface {
-	// LogIn logs in the agent. It passes the page and the code to show, which displays them to the user. LogIn returns
-	// when the agent is logged in. Otherwise its error explains why the agent is not. It gives up when ctx ends.
-	LogIn(ctx context.Context, show func(DeviceCode)) error
-}

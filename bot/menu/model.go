@@ -102,10 +102,10 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound stores the model that a name means, or explains why the name means none. If the name may mean some models,
-// they are buttons.
-func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status, c naming.Choice,
-	problem *naming.Problem) (tgapi.Page, error) {
+// chooseFound stores the model that a name means, or explains why the name means none. It shows buttons for the models
+// that the name may mean.
+func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
+	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {

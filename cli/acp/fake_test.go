@@ -2,12 +2,14 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,9 @@ type peer struct {
 	t     *testing.T
 	lines chan rpc.Message // messages from ductor
 	dying func()           // called while a process is being stopped; may be nil
+
+	methods string      // how it can be logged in, as JSON; empty: it does not say
+	locked  atomic.Bool // a session needs a log-in
 
 	mu      sync.Mutex
 	out     *io.PipeWriter
@@ -71,8 +76,12 @@ func (p *peer) serve(in io.Reader) {
 		}
 		switch m.Method {
 		case methodInitialize:
-			p.say(`{"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, m.ID)
+			p.say(`{"id":%s,"result":{"protocolVersion":1,"authMethods":%s,"agentCapabilities":{"loadSession":true}}}`, m.ID, cmp.Or(p.methods, "[]"))
 		case methodNew:
+			if p.locked.Load() {
+				p.say(`{"id":%s,"error":{"code":-32000,"message":"Authentication required"}}`, m.ID)
+				continue
+			}
 			sessions++
 			p.say(`{"id":%s,"result":{"sessionId":"s%d"}}`, m.ID, sessions)
 		default:

@@ -24,6 +24,8 @@ type Settings struct {
 	Env     []string      `toml:"env" check:"variables"`
 	Models  []cli.ModelID `toml:"models"` // to choose from; empty: what the agent offers
 	Model   cli.ModelID   `toml:"model"`
+	// AuthMethod is the agent's name of a way to log in that needs no user. Processes that require a log-in use it.
+	AuthMethod string `toml:"auth_method"`
 }
 
 // Check implements config.checker.
@@ -61,6 +63,8 @@ type Options struct {
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
 	// Login tells the user in one sentence how to log the agent in.
 	Login string
+	// AuthMethod is the agent's name of a way to log in without a user, for processes that require a log-in.
+	AuthMethod string
 	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
 	Auth func(ctx context.Context) cli.Auth
 
@@ -72,6 +76,7 @@ type Options struct {
 	CallLimit  time.Duration // for the answer to any request but a prompt
 
 	quirks Quirks // see agentProcess.become
+	advice string // Login in the words of the agent's offers
 }
 
 // Quirks describe how an agent deviates from the protocol.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -24,7 +25,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if err != nil {
 		auth.State, auth.Method = cli.Installed, ""
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
-			auth.Fix = f.Error()
+			auth.Fix = cmp.Or(f.Reason, f.Error())
 		} else {
 			auth.Problem = f
 		}

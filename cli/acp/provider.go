@@ -18,6 +18,8 @@ type Provider struct {
 	live shared.Dialect[news]
 	// offered has the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]string]
+	logins  atomic.Pointer[[]cli.Login] // that the process that started last offered
+	method  atomic.Pointer[string]      // of the last successful log-in
 	// late is set if the agent has ever sent text after the reply that ends a turn.
 	late atomic.Bool
 }

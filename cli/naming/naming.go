@@ -73,7 +73,7 @@ type Problem struct {
 	Entry  cli.MenuEntry
 	Model  cli.Model // without an ID: the default model of its agent
 	Models []cli.Model
-	Meant  []Choice // what the name may mean; the user can choose one
+	Meant  []Choice // probable meanings of the name, to offer to the user
 }
 
 // Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". It also finds an exact ID that no
@@ -124,7 +124,8 @@ func (n Names) Exactly(name string) (Choice, bool) {
 	if agent, model, slash := strings.Cut(name, "/"); slash && strings.EqualFold(agent, string(c.Agent)) {
 		bare = model
 	}
-	whole := alias || strings.EqualFold(name, string(c.Agent)) || bare != name && strings.EqualFold(string(c.Model), bare) ||
+	whole := alias || strings.EqualFold(name, string(c.Agent)) ||
+		bare != name && strings.EqualFold(string(c.Model), bare) ||
 		len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) }, bare)) > 0
 	return c, whole
 }
@@ -219,8 +220,8 @@ func defaultModel(e cli.MenuEntry) cli.Model {
 	return m
 }
 
-// named finds a model by its ID or name, or by a unique part of them. An ID that no agent lists needs a digit, unless it
-// is full.
+// named finds a model by its ID or name, or by a unique part of them. It accepts an ID that no agent lists if the ID is
+// full or has a digit.
 func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
@@ -265,7 +266,7 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 	return unlisted, nil
 }
 
-// Lists reports whether the agent of a choice lists its model, under this ID or as what another ID stands for.
+// Lists reports whether the agent of a choice lists its model, under this ID or an ID that stands for it.
 func (n Names) Lists(c Choice) bool {
 	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
 		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
@@ -288,7 +289,9 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 			default:
 				continue
 			}
-			known := func(o cli.Model) bool { return o.Agent == m.Agent && strings.EqualFold(string(o.ID), string(m.ID)) }
+			known := func(o cli.Model) bool {
+				return o.Agent == m.Agent && strings.EqualFold(string(o.ID), string(m.ID))
+			}
 			if !slices.ContainsFunc(found, known) {
 				found = append(found, m)
 			}
@@ -297,15 +300,16 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a name as the exact ID of a model that its agent does not list. The agent is the only one of pool, or
-// the one that is known for such IDs. The model has the efforts of the agent's default.
+// unlisted returns a name as the exact ID of a model that no agent lists. If pool has several agents, unlisted chooses
+// the agent by the form of the ID. The model gets the efforts of the agent's default.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	agent := runs(name)
 	if len(pool) == 1 {
 		agent = pool[0].Agent
 	}
 	i := slices.IndexFunc(pool, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) })
-	if i < 0 || !strings.ContainsFunc(name, unicode.IsLetter) || strings.HasPrefix(strings.ToLower(name), string(agent)+"/") {
+	if i < 0 || !strings.ContainsFunc(name, unicode.IsLetter) ||
+		strings.HasPrefix(strings.ToLower(name), string(agent)+"/") {
 		return cli.Model{}, false
 	}
 	m := defaultModel(pool[i])

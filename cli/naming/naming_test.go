@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestExactIDs tests that any exact ID behind an agent's name works, and that a mistyped name names what it may mean.
+// TestExactIDs tests that any exact ID behind an agent's name works, and that Find offers models for a mistyped name.
 func TestExactIDs(t *testing.T) {
 	choice := func(agent cli.Agent, model cli.ModelID) Choice { return Choice{Agent: agent, Model: model} }
 	for _, tc := range []struct {
@@ -78,7 +78,7 @@ func TestExactIDs(t *testing.T) {
 		want  Choice
 		meant []Choice
 	}{
-		// Claude reports these as what its models are.
+		// Claude reports that its models stand for these.
 		{name: "claude-opus-4-8", want: choice("claude", "claude-opus-4-8")},
 		{name: "claude-opus-4-8[1m] high", want: Choice{"claude", "claude-opus-4-8[1m]", "high"}},
 		{name: "claude/claude-sonnet-5", want: choice("claude", "claude-sonnet-5")},

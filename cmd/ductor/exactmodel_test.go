@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Any exact ID behind an agent's name can be chosen, also by an alias and in the configuration, and reaches the agent as
-// it is. A mistyped name has a button.
+// Any exact ID behind an agent's name can be chosen, also by an alias and in the configuration, and reaches the agent
+// unchanged. A mistyped name has a button.
 func TestExactModelIDs(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Claude.Model = "claude-haiku-4-5-20251001"
@@ -29,8 +29,8 @@ func TestExactModelIDs(t *testing.T) {
 	}
 	check("claude-haiku-4-5-20251001")
 	for name, model := range map[string]string{
-		"claude-opus-4-8": "claude-opus-4-8", "claude/claude-sonnet-5": "claude-sonnet-5", "claude-opus-4-7 high": "claude-opus-4-7",
-		"old": "claude-opus-4-1",
+		"claude-opus-4-8": "claude-opus-4-8", "claude/claude-sonnet-5": "claude-sonnet-5",
+		"claude-opus-4-7 high": "claude-opus-4-7", "old": "claude-opus-4-1",
 	} {
 		town.awaitAfter(town.say("/model %s", name), "From your next message on: Claude · "+model)
 		check(model)
@@ -53,7 +53,8 @@ func TestExactModelIDs(t *testing.T) {
 func TestAnAliasNeedsASlash(t *testing.T) {
 	town := surroundings(t, nil)
 	for use, want := range map[string]string{
-		"claude sonnet":      `models.fast.use: "sonnet" is no effort; a model follows its agent after a slash, such as claude/sonnet`,
+		"claude sonnet": `models.fast.use: "sonnet" is no effort; a model follows its agent after a slash, ` +
+			`such as claude/sonnet`,
 		"claude/opus high 5": `models.fast.use: "5" is too much`,
 		"claude high":        "", "claude/sonnet": "", "claude/claude-opus-4-8 xhigh": "",
 	} {

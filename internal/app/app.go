@@ -80,6 +80,7 @@ type App struct {
 	users    *users.Directory
 	roles    *roles.Set
 	tools    toolServers
+	tokens   *tokens       // with which users logged in agents
 	tracer   *trace.Tracer // nil if nothing reads traces or metrics
 	health   *health.Health
 	monitor  monitor
@@ -136,6 +137,7 @@ type Launcher interface {
 // Build constructs an App. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
+	a.tools.tokens = &tokens{dir: cfg.Storage.Dir, scrub: opts.Scrub}
 	if a.Started == nil {
 		a.Started = memory.Start()
 	}

@@ -134,7 +134,7 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
-		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
+		Gateway: a.gateway(), Tokens: a.tools.tokens.of(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
 		Chat: viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),

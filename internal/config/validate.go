@@ -154,9 +154,11 @@ func (c *Config) checkModels(p *problems) {
 		p.word(key+".use", agent, c.Agents.Names()...)
 		switch {
 		case !full && len(words) > 1 && !naming.IsEffort(words[1]):
-			p.add(key+".use", "%q is no effort; a model follows its agent after a slash, such as %s/%s", words[1], words[0], words[1])
+			p.add(key+".use", "%q is no effort; a model follows its agent after a slash, such as %s/%[1]s",
+				words[1], words[0])
 		case len(words) > 2:
-			p.add(key+".use", "%q is too much; write an agent, a model and an effort, such as claude/opus high", words[2])
+			p.add(key+".use", "%q is too much; write an agent, a model and an effort, such as claude/opus high",
+				words[2])
 		}
 	}
 }
