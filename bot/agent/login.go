@@ -182,7 +182,11 @@ func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID
 	defer s.mu.Unlock()
 	text = strings.TrimSpace(text)
 	w, waits := s.waits[sender{in, user}]
-	waits = waits && s.now().Before(w.until) && text != "" && text[0] != '/'
+	if waits && !s.now().Before(w.until) {
+		delete(s.waits, sender{in, user})
+		waits = false
+	}
+	waits = waits && text != "" && text[0] != '/'
 	if in.Group() || !waits && (!strings.HasPrefix(text, tokenPrefix) || strings.Contains(text, " ")) {
 		return false
 	}

@@ -20,7 +20,9 @@ func (d *tokenDesk) Logins(context.Context, orchestrator.ConversationID, cli.Age
 	}, nil
 }
 
-func (d *tokenDesk) LogIn(context.Context, orchestrator.Press, cli.Agent, cli.Login) error { return nil }
+func (d *tokenDesk) LogIn(context.Context, orchestrator.Press, cli.Agent, cli.Login) error {
+	return nil
+}
 
 func (d *tokenDesk) CancelLogIn(context.Context, orchestrator.Press, cli.Agent) (bool, error) {
 	return false, nil
