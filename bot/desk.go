@@ -71,9 +71,9 @@ type Desk interface {
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
 	// Choose carries out a user's choice after a turn that did not end well. Several choices run the prompt again; the
-	// user can make only one of these, once. After that Choose returns ErrRepeated. It may also return ErrElsewhere,
-	// ErrStillOpen, and ErrBadChoice for a choice that was not offered. ActionDrop ends the pause before a retry of a
-	// running turn, and deletes the job that ActionLater created.
+	// user can make only one of these, once. After that Choose returns ErrRepeated. It returns ErrBadChoice for a
+	// choice that was not offered. It may also return ErrElsewhere and ErrStillOpen. ActionDrop cancels the coming
+	// retry of a turn that still runs, and deletes the job that ActionLater created.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the outcome of an ended turn as new messages.

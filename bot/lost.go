@@ -92,7 +92,7 @@ func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	}
 }
 
-// run offers answers until ctx is done.
+// run offers the undelivered answers of each chat that is reachable again, until ctx is done.
 func (l *lostAnswers) run(ctx context.Context) {
 	for {
 		select {

@@ -61,7 +61,7 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 	return turnButton(p.Text("bot.run-again"), actAgain, turn)
 }
 
-// EndRetries returns a button that ends a pause before a retry.
+// EndRetries returns a button that cancels the coming retry of a turn.
 func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actDrop, turn)
 }
@@ -77,7 +77,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// otherwise these may already be the buttons of the turn's end
+	// A dropped retry may have ended its turn, and the message may already have the buttons of that end.
 	if what != orchestrator.ActionDrop || receipt.Turn == "" {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}

@@ -62,8 +62,8 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	return true
 }
 
-// sameWords reports whether an edit left a prompt unchanged: its whole text, or its words after the lines about the
-// message it replies to, which may have changed.
+// sameWords reports whether an edited message makes the same prompt. text is its new text, and words is the part that
+// the user wrote. Lines about the message that it replies to may differ.
 func sameWords(prompt, text, words string) bool {
 	before, ok := strings.CutSuffix(prompt, words)
 	for line := range strings.Lines(before) {

@@ -20,10 +20,11 @@ type ToolID string
 //   - One Result comes last, and nothing after it.
 type Event interface{ event() }
 
-// SessionStarted names the agent's session and its model.
+// SessionStarted names the agent's session and its model. It comes again if one of its values changes.
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
+	Title          string // the agent's own title of the session, in one line; empty if it reports none
 	// Forgets is set for an agent that removes the prompt of a failed turn from its session. Only PromptAccepted then
 	// proves that the agent knows the turn.
 	Forgets bool

@@ -31,8 +31,8 @@ type Field struct {
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading is a dialect's knowledge about the fields of one request. Users see every field that Reading does not list.
-// It uses the same names for fields as Leaf. A name in a list also covers the fields below it, without their indices.
+// Reading lists the known fields of one request of an agent. Users see every other field. Names have the form of Leaf's
+// names. A name in Labels, Wider or Edit has no array indices, and also covers all fields below it.
 type Reading struct {
 	Dir string // the working directory of the turn
 	// Said has the values that title, detail, reason and changes show completely. If a field has a different value, it

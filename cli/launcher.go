@@ -69,7 +69,8 @@ type Mark struct {
 	Turn   TurnID
 	Output int64 // bytes of output that belong to earlier turns
 	Input  int64 // bytes of input that do
-	// Note is the state that the dialect needs to resume the turn, such as totals of earlier turns. It should be short.
+	// Note is the state that the agent's package needs to resume the turn, such as totals of earlier turns. It should
+	// be short.
 	Note string
 }
 
@@ -118,8 +119,8 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	return r.Marks[i], true
 }
 
-// Reached reports whether any input after m has reached the program. It also returns true if the program has ended,
-// because then no input can reach it.
+// Reached reports whether any input after m has reached the program. It also returns true if the program has ended:
+// then waiting for it has no use.
 func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
 
 // Background reports whether the run has background work but no running turn.

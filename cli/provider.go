@@ -100,6 +100,13 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
+// ModeHolder is a Provider whose agent is not held to every permission mode. A Service runs no request in such a mode.
+type ModeHolder interface {
+	// Unheld explains in one sentence why the agent is not held to p. It returns "" if the agent is, or if that is
+	// unknown before a session was opened. It does not block. Safe for concurrent use.
+	Unheld(p PermissionMode) string
+}
+
 // ToolHolder is a Provider that can prevent its agent from using tools. A Service runs requests with ToolLists only
 // with such providers.
 type ToolHolder interface {

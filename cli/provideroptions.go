@@ -49,6 +49,7 @@ type Timing struct {
 	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
 	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
 	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end when asked to
+	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // for a shared process to be ready
 	// StaleAfter limits the duration of a turn. The runner enforces it, even while ductor is not running.
 	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
 	// OrphanAfter limits how long a run may continue while ductor is not running.

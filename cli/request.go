@@ -177,7 +177,8 @@ type Sandbox string
 // For returns the conversation's own part of a sandbox.
 func (s Sandbox) For(c Conversation) Sandbox { return s + "/" + Sandbox(c) }
 
-// Name returns the name of the sandbox that users know. It omits the conversation that owns a part of the sandbox.
+// Name returns the sandbox's name in the configuration. If the sandbox is one conversation's part of a configured one,
+// Name omits the conversation.
 func (s Sandbox) Name() string {
 	name, _, _ := strings.Cut(string(s), "/")
 	return name

@@ -10,16 +10,18 @@ type StoredSession struct {
 	Agent       Agent
 	ID          AgentSessionID
 	Dir         string
-	First, Last string    // the first prompt and the last known one, each in one line
+	First, Last string    // the first prompt and the last known one, each in one line; both the title if it has one
 	Used        time.Time // when its file last changed
 }
 
-// SessionKeeper is a Provider whose agent stores its sessions in files and resumes them in a terminal.
+// SessionKeeper is a Provider whose agent keeps its sessions and may resume them in a terminal.
 type SessionKeeper interface {
 	// StoredSessions lists the sessions that the agent stored for a directory, newest first. It lists only a limited
-	// number. It starts no agent. Damaged files and files of other programs neither make it fail nor delay it.
+	// number. It starts an agent only if that is the only way to know. Damaged files and files of other programs
+	// neither make it fail nor delay it.
 	StoredSessions(ctx context.Context, dir string) ([]StoredSession, error)
-	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in its directory.
+	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in its directory. It
+	// returns nothing if there is no such command.
 	ResumeCommand(id AgentSessionID) []string
 }
 

@@ -86,8 +86,8 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server in the configuration format that most agents use. kind is the type in that format for a
-// program. value returns the values of the server's variables.
+// Config returns the server in the configuration format that most agents use. kind is the format's value of
+// "type" for a server that is a program. value returns the values of the server's variables.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
 	if s.URL != "" {
 		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}

@@ -23,8 +23,8 @@ import (
 type Error struct {
 	Reason string // for users, without a full stop
 	Fix    string // for users, without a full stop; may be empty
-	// Err is the engine's error; may be nil. Error does not unwrap to it: callers would take the missing file of a
-	// socket for a missing program.
+	// Err is the engine's error; may be nil. Error does not unwrap to it: if the engine's socket is missing, it is
+	// fs.ErrNotExist, which callers take for a missing program.
 	Err  error
 	gone bool // the container does not exist, or nothing runs in it
 }

@@ -48,7 +48,7 @@ func (s *sources) baseName(o Options) (string, error) {
 	return s.get(&s.built, state, o.Build.tag)
 }
 
-// runner returns the digest of ductor-runner. It returns the error of checkRunner for the architecture.
+// runner returns the digest of ductor-runner. It returns an error if checkRunner rejects the file.
 func (s *sources) runner(o Options, architecture string) (string, error) {
 	f, err := o.openRunner()
 	if err != nil {

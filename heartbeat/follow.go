@@ -153,8 +153,8 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd returns the end of the quiet hours if a webhook's run has to wait for it. Scheduled runs are held when they
-// are stored, and manual runs do not wait.
+// quietEnd returns the end of the quiet hours if r has to wait for it. Only runs of webhooks wait here: scheduled runs
+// are postponed when they are stored, and manual runs never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false

@@ -92,9 +92,9 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 	return s.opts.Store.DeleteJob(ctx, id)
 }
 
-// RunNow runs a job of the conversation now, after its open runs, even if it is paused or in quiet hours. If a key is
-// repeated, it returns the run with orchestrator.ErrRepeated and starts no other. A webhook's job runs with the last
-// payload; RunNow returns ErrNotCalled if there was none.
+// RunNow runs a job of the conversation, even if the job is paused or in quiet hours. The run starts as soon as the
+// job's open runs have ended. If key was used before, RunNow returns that run with orchestrator.ErrRepeated. A
+// webhook's job runs with the last payload; RunNow returns ErrNotCalled if there was none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
@@ -254,8 +254,8 @@ func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-// Get returns a job of a conversation. It returns orchestrator.ErrNoJob for an unknown ID, and orchestrator.ErrElsewhere
-// if it belongs to another conversation.
+// Get returns a job of a conversation. It returns orchestrator.ErrNoJob for an unknown ID, and
+// orchestrator.ErrElsewhere if it belongs to another conversation.
 func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	st, err := s.opts.Store.Job(ctx, id)

@@ -114,8 +114,8 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	return caller{o.Conversation(), o.Agent(), o}, nil
 }
 
-// enter returns the context of a client's connection until the caller calls leave. For a client outside of turns, it
-// ends with the token and with EndOutside.
+// enter returns the context of a client's connection. The caller calls leave at its end. For a client outside of turns,
+// the context also ends when its token is revoked or EndOutside is called.
 func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.isOutside() {

@@ -16,8 +16,8 @@ type Store interface {
 	QueueStore
 	StepStore
 
-	// Conversation returns the choices of a conversation. If it has made none, Conversation returns a zero value with
-	// its ID.
+	// Conversation returns what was chosen in a conversation: its agent, model, mode and directory. If nothing was
+	// chosen, it returns a zero value with the ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores all fields of c and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
@@ -36,6 +36,8 @@ type Store interface {
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// MoveSession moves a session to another conversation; see SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
+	// TitleSession changes the title of a session. It changes nothing if the title is no longer from.
+	TitleSession(ctx context.Context, id SessionID, from, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetAgentSession stores an agent's own part of a session. If own has an empty ID, SetAgentSession removes that

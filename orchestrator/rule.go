@@ -49,6 +49,8 @@ type Permissions struct {
 	// which part Agent does not support.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
+	// Refused are the modes in which Agent runs no turn, because nothing holds it to them. Cannot has the reasons.
+	Refused []cli.PermissionMode
 	// Tools is the tool list of the conversation. OtherTools are the lists of the configuration that also apply here.
 	// Unheld explains why ductor cannot enforce the lists for Agent; it is empty if ductor can.
 	Tools      cli.ToolList

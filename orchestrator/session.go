@@ -69,7 +69,7 @@ const (
 	AsideLane Lane = "aside"
 )
 
-// AgentEnv returns the agent, environment and lane of an entry.
+// AgentEnv identifies the agent session in which the turn runs: turns and questions beside them use different ones.
 func (t Turn) AgentEnv() AgentEnv {
 	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
 	if t.Entry.Kind != TurnEntry {

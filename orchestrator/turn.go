@@ -201,6 +201,7 @@ type Step struct {
 	Output   string // of a tool, or the diff of a file in unified form; empty in a list
 	Size     int    // bytes of Output
 	Lost     int    // bytes dropped from the beginning
+	Offset   int    // bytes of the answer that came before it
 }
 
 // StepStore stores the steps of turns. internal/store implements it.

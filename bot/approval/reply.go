@@ -188,7 +188,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	// the prompt marks the updates as handled
+	// Press.Updates stays empty: the prompt that this message becomes marks them as handled.
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	stands := again || errors.Is(err, orchestrator.ErrNotTold)

@@ -82,7 +82,7 @@ func (s contents) perMessage() []message.Content {
 }
 
 // conclude makes the chat show the final content. It returns once the chat shows it, or shows a notice that it cannot.
-// It stores the content before the first call, so that the next process can continue.
+// It stores the content before it calls Telegram, so that the next process can continue.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.saveFinal(ctx, content); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 	return nil
 }
 
-// amend makes the chat show other final content. If the chat has accepted nothing of the card, ShowAgain will show the
-// content.
+// amend replaces the final content in the chat. If the chat has rejected the whole card, amend only stores the content:
+// ShowAgain shows it when a user asks for it.
 func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	gone := s.lost == chatGone

@@ -62,8 +62,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked returns when the content of the card changes without an event, such as the running time of a tool. It
-// returns false if it does not.
+// changesLocked returns the next time at which the card's content changes without an event, such as the running time of
+// a tool. It returns false if there is none.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:

@@ -32,7 +32,7 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	// This line stands above the newest part, because text before it is left out.
+	// A line above the newest part says that a file follows, because the part is not the whole text.
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
 	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true

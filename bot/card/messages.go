@@ -158,7 +158,7 @@ func (s *messages) begin(act action, call int) *part {
 	return p
 }
 
-// addPartsLocked adds parts up to index i.
+// addPartsLocked adds messages to s.parts until s.parts[i] exists.
 func (s *messages) addPartsLocked(i int) {
 	for len(s.parts) <= i {
 		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
@@ -208,8 +208,8 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft, unless the chat shows that already. If Telegram refuses drafts, it also returns the
-// fault.
+// showDraft shows a part as a draft, unless the chat shows that already. If Telegram refuses drafts, it also returns
+// the fault.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()

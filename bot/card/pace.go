@@ -181,7 +181,7 @@ func (g *growing) show() {
 	g.chars, g.end = 0, ""
 }
 
-// due returns when the text is worth an edit if nothing more comes. It returns false without a text.
+// due returns when the text must be shown even if it has not grown by then. It returns false if the text is empty.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0

@@ -49,8 +49,8 @@ func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, 
 	return s.send(ctx, to, at, key, files, nil)
 }
 
-// send is SendFiles with an extra message: answer turns the rejections into a text, which is stored together with the
-// files.
+// send is SendFiles with an extra message, whose text answer returns. send passes the errors of rejected files to
+// answer, and stores the message together with the files.
 func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {

@@ -114,8 +114,8 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	return m.view()
 }
 
-// openLoading registers a model menu, returns its first page, and edits its message when the models of all agents are
-// known. The caller calls sent with the message once it is sent.
+// openLoading registers a model menu and returns its first page. The caller sends the page, and passes its message to
+// sent. When the models of all agents are known, the menu edits this message.
 func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)

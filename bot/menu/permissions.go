@@ -2,6 +2,7 @@ package menu
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,8 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 		return tgapi.Page{Text: p.Text("menu.bypass-needs-time")}, nil
 	case !ok:
 		return tgapi.Page{Text: p.Text("menu.no-such-permission", modeNames(p))}, nil
+	case m.refused(mode):
+		return tgapi.Page{Text: m.line(mode)}, nil
 	case mode == cli.Bypass:
 		m.showing = pageBypass
 		return k.open(by.Conversation, m), nil
@@ -113,6 +116,11 @@ func (m *permissionMenu) line(mode cli.PermissionMode) string {
 		line += "\n  " + m.lang.Text("menu.permission-here", why)
 	}
 	return line
+}
+
+// refused reports whether the conversation's agent runs no turn in a mode.
+func (m *permissionMenu) refused(mode cli.PermissionMode) bool {
+	return slices.Contains(m.now.Refused, mode)
 }
 
 func (m *permissionMenu) modeLine(mode cli.PermissionMode) string {
@@ -156,7 +164,7 @@ func (m *permissionMenu) press(o op) state {
 	case kind == opConfirm && m.showing == pageBypass:
 		m.chosen = m.setBypass
 		return stateDone
-	case kind == opPick && m.showing == pageModes && o.arg >= 0 && o.arg < len(modes):
+	case kind == opPick && m.showing == pageModes && o.arg >= 0 && o.arg < len(modes) && !m.refused(modes[o.arg]):
 		if modes[o.arg] == cli.Bypass {
 			m.showing = pageBypass
 			return stateOpen
@@ -194,6 +202,9 @@ func (m *permissionMenu) viewModes() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
+		if m.refused(mode) {
+			continue
+		}
 		keyboard = append(keyboard, []tgapi.Button{
 			{Text: render.Marked(string(mode), mode == m.now.Mode), Data: m.data(opPick, i)},
 		})

@@ -233,3 +233,24 @@ func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
 		}
 	})
 }
+
+// The menu has no button for a mode in which the agent runs no turn, and does not set it by name. It gives the reason.
+func TestThePermissionMenuOmitsModesThatAreNotHeld(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		const why = "nothing makes this agent ask"
+		r.service.cannot = map[cli.PermissionMode]string{cli.Ask: why, cli.Plan: "it plans its own way"}
+		r.service.refused = []cli.PermissionMode{cli.Ask}
+		k := r.openPermissions()
+		text := r.page.Text
+		if strings.Count(text, why) != 1 || k[0][0].Text != "plan" || k[1][0].Text != "accept-edits" {
+			t.Errorf("the menu has %v and says\n%s", k, text)
+		}
+		r.command("/permissions ask")
+		if text := r.page.Text; !strings.Contains(text, why) || strings.Contains(text, "next message") {
+			t.Errorf("by name it says %s", text)
+		}
+		if len(r.service.calls) > 0 {
+			t.Errorf("it was set: %v", r.service.calls)
+		}
+	})
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // Early creates a message that is sent at once, before any other message of its chat and before it is stored. Keep and
-// Kept store it together with its cause.
+// Kept store it later, together with the event that caused it.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early

@@ -217,7 +217,7 @@ func BypassLeft(p lang.Printer, until, now time.Time) string {
 	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
-// WithBypassLeft returns a mode. If it is a bypass with an end, it adds how long the bypass lasts.
+// WithBypassLeft returns the text for a mode. For a bypass with an end, the text has the remaining time.
 func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
 	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line

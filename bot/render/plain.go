@@ -37,7 +37,7 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines returns the end of a text, at most so many UTF-16 units, from the start of a line if possible.
+// LastLines returns the end of a text, of at most `most` UTF-16 units. It begins with a whole line if possible.
 func LastLines(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most/2 || Len(text) <= most {
@@ -60,8 +60,8 @@ func ForeignRepository(p lang.Printer, dir string) string {
 	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
 }
 
-// Revealed returns s in the form that the chat keeps. It writes out characters that are invisible, look like a space or
-// change the appearance of others: users must see everything that they allow.
+// Revealed returns s in a form that Telegram shows unchanged. It writes out characters that are invisible, look like a
+// space or change the appearance of others: users must see everything that they allow.
 func Revealed(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {

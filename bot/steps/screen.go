@@ -50,7 +50,7 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press handles a press on a message of in. data is the button's data without the action.
+// Press handles a press of a button of the message on. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(data, ":")

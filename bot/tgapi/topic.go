@@ -25,7 +25,7 @@ func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic 
 	return topic, err
 }
 
-// TopicIcons returns the custom emoji that topics can have as icons, by their emoji without variation selectors.
+// TopicIcons returns the IDs of the possible icons of topics. The keys are ordinary emoji without variation selectors.
 func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 	var all []struct {
 		Emoji string `json:"emoji"`

@@ -74,7 +74,7 @@ func withTrace(ctx context.Context) (context.Context, *trace) {
 // left reports whether the whole request may have reached the server.
 func (t *trace) left() bool { return t.connected.Load() && !t.broken.Load() }
 
-// wire is the HTTP client for go-telegram/bot. It records the content of answers before the library turns them into
+// wire is the HTTP client for go-telegram/bot. It records the responses, of which the library's errors contain only a
 // text, and removes the URL, which contains the token, from errors.
 type wire struct{ client *http.Client }
 
@@ -86,7 +86,8 @@ func newWire(transport http.RoundTripper) wire {
 	}}
 }
 
-// answerLimit bounds an answer. A message is returned with its text and entities.
+// answerLimit limits the size of a response of Telegram, in bytes. The response to a sent message contains its whole
+// text and its entities.
 const answerLimit = 4 << 20
 
 // Do implements the client interface of go-telegram/bot.

@@ -85,8 +85,8 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask stores a spoken prompt, and returns a message that asks about it. said is the transcript, which ends the prompt's
-// text.
+// Ask stores a spoken prompt, and returns a message that asks whether to run it. said is the transcript, the last
+// part of the prompt's text.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, said)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}

@@ -72,10 +72,10 @@ func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
 
-// Bounds of the quoted text before a prompt, in characters: of a message, and of a job's report.
+// Maximum length of the quoted text before a prompt, in characters.
 const (
-	quoteLimit  = 4000
-	reportLimit = 16000
+	quoteLimit  = 4000  // of a message
+	reportLimit = 16000 // of a job's report
 )
 
 // subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows what the reply

@@ -14,8 +14,8 @@ import (
 const (
 	// telegramText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
 	telegramText = 4096
-	// splitText is the minimum length of a message that can be the first part of a paste: clients cut in the second
-	// half of the limit, at a blank line, a line or a word.
+	// splitText is the minimum length of a message that can be the first part of a long pasted text. Clients
+	// cut such a text at a blank line, a line or a word, in the second half of the first 4096 units.
 	splitText = telegramText / 2
 	// partSeconds is the maximum time between the parts of a prompt by Telegram's clock. The time of arrival does not
 	// help: after a night offline a whole backlog arrives at once.
@@ -48,7 +48,8 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	return 0, nil
 }
 
-// absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
+// absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns
+// it.
 func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; last.sent.ofPaste() && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {

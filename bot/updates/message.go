@@ -55,7 +55,7 @@ type original struct {
 // ofPaste reports whether the message may be a part of a split paste other than the last one.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
-// Updates returns the updates to finish for in.
+// Updates returns the IDs of the message's updates: its own, and those that were merged into it.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
 
 // reply is the message that another one replies to.

@@ -134,8 +134,8 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has room again. If not, it polls without waiting and without acknowledging, to
-// tell the senders why they get no answer.
+// awaitRoom checks whether a full disk has room again. If not, it reads new updates, but does not acknowledge them, and
+// tells their senders why they get no answer.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
 	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
@@ -226,9 +226,9 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost answer
-// Telegram sends unacknowledged updates again. It waits for the disk last: work for an update that happens before is
-// written to the disk after the update.
+// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost
+// answer Telegram sends unacknowledged updates again. It waits for the disk last: work for an update that happens
+// before is written to the disk after the update.
 func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))

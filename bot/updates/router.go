@@ -52,7 +52,7 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// controlPatience is the timeout of a command or a button. Listing models calls the agents' CLIs.
+// controlPatience is the timeout of a command or a button. Some of them wait for an agent's program, such as /model.
 const controlPatience = 45 * time.Second
 
 // NewRouter returns a Router. Stop ends it.

@@ -31,7 +31,8 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	}
 	proc.become(n.Name, nil)
 	s := &session{
-		process: proc, id: cli.AgentSessionID(n.Session), adopted: n, offers: offers{model: n.Model}, past: past{totals: n.Totals},
+		process: proc, id: cli.AgentSessionID(n.Session), adopted: n,
+		offers: offers{model: choice{current: n.Model}}, past: past{totals: n.Totals},
 	}
 	reached := left.Input.End - m.Input
 	sent := n.Sent || reached >= int64(n.Length)

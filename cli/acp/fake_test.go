@@ -22,6 +22,7 @@ type peer struct {
 	t     *testing.T
 	lines chan rpc.Message // messages from ductor
 	dying func()           // called while a process is being stopped; may be nil
+	hello string           // the answer to initialize, or an event in its place; empty for an ordinary answer
 
 	methods string      // how it can be logged in, as JSON; empty: it does not say
 	locked  atomic.Bool // a session needs a log-in
@@ -35,7 +36,12 @@ type peer struct {
 func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	t.Helper()
 	p := &peer{t: t, lines: make(chan rpc.Message, 100)}
-	o := Options{ProviderOptions: cli.ProviderOptions{Path: "peer", Launcher: p, Env: func() []string { return nil }, Timing: cli.Timing{Grace: time.Second}}, Agent: testAgent}
+	o := Options{
+		ProviderOptions: cli.ProviderOptions{
+			Path: "peer", Launcher: p, Env: func() []string { return nil }, Timing: cli.Timing{Grace: time.Second},
+		}, Agent: testAgent,
+		Holds: map[cli.PermissionMode]Holding{cli.Plan: {}, cli.Ask: {}},
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -74,9 +80,10 @@ func (p *peer) serve(in io.Reader) {
 			p.t.Errorf("ductor sent %q: %v", line, err)
 			return
 		}
+		checkSent(p.t, m)
 		switch m.Method {
 		case methodInitialize:
-			p.say(`{"id":%s,"result":{"protocolVersion":1,"authMethods":%s,"agentCapabilities":{"loadSession":true}}}`, m.ID, cmp.Or(p.methods, "[]"))
+			p.greet(m)
 		case methodNew:
 			if p.locked.Load() {
 				p.say(`{"id":%s,"error":{"code":-32000,"message":"Authentication required"}}`, m.ID)
@@ -87,6 +94,27 @@ func (p *peer) serve(in io.Reader) {
 		default:
 			p.lines <- m
 		}
+	}
+}
+
+// greet answers initialize.
+func (p *peer) greet(m rpc.Message) {
+	switch p.hello {
+	case "", "banner":
+		if p.hello != "" {
+			p.say("Welcome!\nAn update is available.")
+		}
+		p.say(`{"id":%s,"result":{"protocolVersion":1,"authMethods":%s,"agentCapabilities":{"loadSession":true}}}`,
+			m.ID, cmp.Or(p.methods, "[]"))
+	case "silent":
+	case "garbage":
+		p.say("Usage: agent")
+	case "die":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		_ = p.out.Close()
+	default:
+		p.say(`{"id":%s,"result":%s}`, m.ID, p.hello)
 	}
 }
 

@@ -26,12 +26,22 @@ type Settings struct {
 	Model   cli.ModelID   `toml:"model"`
 	// AuthMethod is the agent's name of a way to log in that needs no user. Processes that require a log-in use it.
 	AuthMethod string `toml:"auth_method"`
+	// Holds replaces the built-in entries of the same modes.
+	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 }
 
 // Check implements config.checker.
 func (s Settings) Check(problem func(key, format string, args ...any)) {
 	if strings.TrimSpace(s.Path) == "" {
 		problem("path", "an agent needs a program")
+	}
+	for mode, h := range s.Holds {
+		switch {
+		case !slices.Contains(cli.PermissionModes(), mode):
+			problem("holds", "%q is no permission mode; there are %v", string(mode), cli.PermissionModes())
+		case (h.Option == "") != (h.Value == ""):
+			problem("holds", "%s needs an option and its value together", mode)
+		}
 	}
 }
 
@@ -53,6 +63,9 @@ type Options struct {
 	HomeVars []string
 	// Models are the models that users can choose. They are for an agent that lists no models itself, or too many.
 	Models []cli.Model
+	// Holds lists how the agent is held to permission modes. For other modes, the package uses a mode of the agent's
+	// own with a fitting name. If there is none, it runs no turn in plan, ask and accept-edits.
+	Holds map[cli.PermissionMode]Holding
 	// NoWorkspace hides ductor's ability to read and write files and run commands for the agent. ductor does that only
 	// in the directories of the conversation, but as its own user and on its own machine. Set NoWorkspace for an agent
 	// in a container.
@@ -86,8 +99,8 @@ type Quirks struct {
 	LateHistory bool
 	// TotalUsage: the agent reports the usage of the whole session, counted since its process loaded the session.
 	TotalUsage bool
-	// Notices: the agent adds its own text to the answer. An error is "Error: " with the reason, followed by a normal
-	// end of the turn. Other actions are announced with "Info: ".
+	// Notices: the agent adds its own text to the answer. It reports an error as "Error: " with the reason, and then
+	// ends the turn normally. It reports anything else as "Info: " with a text.
 	Notices bool
 	// HidesTrouble: the agent ends a turn normally if its model's stream broke or the model refused to answer.
 	HidesTrouble bool
@@ -148,7 +161,8 @@ func (o *Options) argv(req cli.Request) []string {
 	if o.Argv != nil {
 		more = o.Argv(req)
 	}
-	return slices.Concat(o.Args, more, req.ExtraArgs)
+	h, _ := o.listed(req.Permission)
+	return slices.Concat(o.Args, more, h.Args, req.ExtraArgs)
 }
 
 func (o *Options) env(req cli.Request) []string {
@@ -156,7 +170,15 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
+	req.Servers = cli.WithoutForeign(req.Servers)         // a session gets the variables of the others
+	if h, _ := o.listed(req.Permission); len(h.Env) > 0 { // nothing else may change these
+		all := maps.Clone(req.Env)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, h.Env)
+		req.Env = all
+	}
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 

@@ -13,6 +13,16 @@ import (
 	"ductor/cli"
 )
 
+// Holding is how an agent is held to a permission mode. Empty fields change nothing. An empty Holding is for an agent
+// that is held without any change.
+type Holding struct {
+	Mode   string            `toml:"mode"`   // the agent's own mode
+	Option string            `toml:"option"` // the id of another option of its sessions, and
+	Value  string            `toml:"value"`  // the value of that option, such as "true"
+	Env    map[string]string `toml:"env"`    // added to the environment of its process
+	Args   []string          `toml:"args"`   // added to its command line
+}
+
 // agentModes returns the names that agents use for a mode, without case and punctuation, the best name first. For
 // accept-edits, agents must still ask: their own modes for that would allow more than ductor does.
 func agentModes(mode cli.PermissionMode) []string {
@@ -25,28 +35,49 @@ func agentModes(mode cli.PermissionMode) []string {
 		// not autopilot, which continues without a prompt
 		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
-		return []string{"default", "ask", "askalways", "manual", "normal", "readonly", "agent", "code"}
+		return []string{"default", "ask", "askalways", "manual", "approve", "readonly"}
 	}
 }
 
-// modeFor chooses the agent's own mode for a permission mode from the offered modes. If none fits, it chooses an
-// ordinary mode, or "" if none is offered. caveat then explains in one sentence which part of the permission mode is
-// not guaranteed. In any case ductor decides the agent's requests; see verdictOn.
-func modeFor(mode cli.PermissionMode, offered []string) (own, caveat string) {
-	if own = oneOf(agentModes(mode), offered); own != "" {
-		return own, ""
-	}
-	own = oneOf(agentModes(cli.Ask), offered) // it may be in the mode of an earlier turn
-	switch mode {
-	case cli.Plan:
-		return own, "the agent has no plan mode: what it asks for is denied, and what it does without asking is not seen"
-	case cli.Bypass:
-		return own, "the agent has no mode that lets everything through: what it asks for is allowed for you"
-	case cli.Auto:
-		return own, "the agent has no mode of its own judgement: it asks as it does without a mode"
-	}
-	return own, "the agent has no permission modes: what it asks for, and what not, is its own choice"
+// usualModes returns the names of modes in which agents work without a restriction of their own.
+func usualModes() []string {
+	return append(agentModes(cli.Ask), "normal", "agent", "code", "build", "act")
 }
+
+// listed returns the entry of Holds for a mode. In accept-edits an agent asks as in ask, and ductor accepts edits.
+func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
+	h, ok := o.Holds[cmp.Or(mode, cli.Ask)]
+	if !ok && mode == cli.AcceptEdits {
+		h, ok = o.Holds[cli.Ask]
+	}
+	return h, ok
+}
+
+// holding returns how the agent is held to a mode, given its own modes. caveat explains in one sentence which part of
+// the mode the agent does not support. If held is false, ductor runs no turn in the mode.
+func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
+	if h, ok := o.listed(mode); ok {
+		h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		return h, "", true
+	}
+	if h.Mode = oneOf(agentModes(mode), own); h.Mode != "" {
+		return h, "", true
+	}
+	h.Mode = oneOf(usualModes(), own)
+	switch mode {
+	case cli.Bypass:
+		return h, "the agent has no mode that lets everything through: what it asks for is allowed for you", true
+	case cli.Auto:
+		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
+	case cli.Plan:
+		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
+	}
+	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+}
+
+// howToHold tells users what they can do about an agent that is not held to a mode.
+const howToHold = "Choose auto or bypass in /permissions, or name what holds it in its configuration " +
+	"(docs/agents.md#how-other-agents-are-held)"
 
 // oneOf returns the offered mode that matches the first possible one of names, or "".
 func oneOf(names, offered []string) string {
@@ -63,23 +94,36 @@ var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // bareMode returns the name of a mode without case, punctuation and the leading part of an address.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// setMode switches the session to the agent's mode for a permission mode.
-func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
-	s.mu.Lock()
-	have := s.offers.mode
-	want, _ := modeFor(mode, s.offers.modes)
-	s.mu.Unlock()
-	if want == "" || want == have {
-		return nil
-	}
-	if err := s.process.call(ctx, methodSetMode, sessionParams{SessionID: string(s.id), ModeID: want}, nil); err != nil {
-		f := s.process.options().failure(err)
-		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", want, f.Reason)
-		return f
-	}
+// holding returns how the session is held to a mode. It returns a Failure if the session does not offer what holds it.
+func (s *session) holding(mode cli.PermissionMode) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.offers.mode = want
+	o := s.process.options()
+	h, caveat, held := o.holding(mode, s.offers.mode.ids())
+	switch {
+	case !held:
+		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)
+	case h.Mode != "" && !s.offers.mode.offers(h.Mode):
+		err = cli.Failf(cli.Refused, o.Agent, "%s needs its own mode %q, which it does not offer", mode, h.Mode)
+		return h, caveat, err
+	}
+	return h, caveat, nil
+}
+
+// setMode holds the session to a permission mode.
+func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
+	h, _, err := s.holding(mode)
+	if err != nil {
+		return err
+	}
+	if err = s.choose(ctx, forMode, h.Mode); err == nil && h.Option != "" {
+		err = s.set(ctx, h.Option, h.Value)
+	}
+	if err != nil {
+		f := s.process.options().failure(err)
+		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", cmp.Or(h.Mode, string(mode)), f.Reason)
+		return f
+	}
 	return nil
 }
 
@@ -91,10 +135,10 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	if !ok {
 		return cli.ErrNoTurn
 	}
-	t.s.mu.Lock()
-	known := oneOf(agentModes(mode), t.s.offers.modes) != ""
-	t.s.mu.Unlock()
-	if !known {
+	next, o := t.Req, t.s.process.options()
+	next.Permission = mode
+	another := o.key(next) != o.key(t.Req) // a process keeps its environment and its arguments
+	if _, caveat, err := t.s.holding(mode); err != nil || caveat != "" || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
 	if err := t.s.setMode(ctx, mode); err != nil {
@@ -167,7 +211,7 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	if d.Allow && a.plans {
 		s.mu.Lock()
 		t.permit(cli.Ask)
-		s.offers.mode = "" // the agent leaves the mode itself, and chooses another
+		s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)

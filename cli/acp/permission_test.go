@@ -3,18 +3,21 @@ package acp
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"ductor/cli"
 )
 
-// These are all permission modes with the names of known agents.
+// These are all permission modes with the names of known agents. An agent is held to a mode only by a mode of its own
+// with a fitting name, or by an entry of Holds.
 func TestPermissionModes(t *testing.T) {
 	agents := map[string][]string{
 		"gemini":  {"default", "autoEdit", "yolo", "plan"},
 		"claude":  {"default", "acceptEdits", "plan", "bypassPermissions"},
 		"codex":   {"read-only", "auto", "full-access"},
 		"copilot": {"https://agentclientprotocol.com/protocol/session-modes#agent", "https://agentclientprotocol.com/protocol/session-modes#plan", "https://agentclientprotocol.com/protocol/session-modes#autopilot"},
+		"cline":   {"plan", "act"},
 		"none":    nil,
 	}
 	want := map[string]map[cli.PermissionMode]string{
@@ -22,15 +25,31 @@ func TestPermissionModes(t *testing.T) {
 		"claude":  {cli.Plan: "plan", cli.Ask: "default", cli.AcceptEdits: "default", cli.Auto: "default", cli.Bypass: "bypassPermissions"},
 		"codex":   {cli.Plan: "read-only", cli.Ask: "read-only", cli.AcceptEdits: "read-only", cli.Auto: "auto", cli.Bypass: "full-access"},
 		"copilot": {cli.Plan: agents["copilot"][1], cli.Ask: agents["copilot"][0], cli.AcceptEdits: agents["copilot"][0], cli.Auto: agents["copilot"][0], cli.Bypass: agents["copilot"][0]},
+		"cline":   {cli.Plan: "plan", cli.Ask: "act", cli.AcceptEdits: "act", cli.Auto: "act", cli.Bypass: "act"},
 		"none":    {},
 	}
-	cannot := map[string]bool{"copilot bypass": true}
+	caveats := []string{"copilot bypass", "cline auto", "cline bypass", "none auto", "none bypass"}
+	refuses := []string{"copilot ask", "copilot accept-edits", "cline ask", "cline accept-edits",
+		"none plan", "none ask", "none accept-edits"}
 	for agent, offered := range agents {
 		for _, mode := range cli.PermissionModes() {
-			own, not := modeFor(mode, offered)
-			if own != want[agent][mode] || (not != "") != (offered == nil || cannot[agent+" "+string(mode)]) {
-				t.Errorf("%s, %s: %q, %q, want %q", agent, mode, own, not, want[agent][mode])
+			key := agent + " " + string(mode)
+			h, caveat, held := (&Options{}).holding(mode, offered)
+			refused := slices.Contains(refuses, key)
+			if h.Mode != want[agent][mode] || held == refused ||
+				(caveat != "") != (refused || slices.Contains(caveats, key)) {
+				t.Errorf("%s: %+v, %q, held %v; want %q", key, h, caveat, held, want[agent][mode])
 			}
+		}
+	}
+	// The entry for ask serves accept-edits too.
+	o := &Options{Holds: map[cli.PermissionMode]Holding{cli.Ask: {Env: map[string]string{"ASK": "1"}}}}
+	for mode, want := range map[cli.PermissionMode]bool{
+		cli.Ask: true, "": true, cli.AcceptEdits: true, cli.Plan: false,
+	} {
+		h, _, held := o.holding(mode, []string{"act"})
+		if held != want || held && (h.Mode != "act" || h.Env["ASK"] != "1") {
+			t.Errorf("%s: %+v, held %v", mode, h, held)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 		return eyesOpen
 	}
 	s.mu.Lock()
-	want := cmp.Or(string(model), s.offers.ownModel)
+	want := cmp.Or(string(model), s.offers.model.original)
 	s.mu.Unlock()
 	var models modelsRead
 	if err := s.process.call(ctx, methodModels, sessionParams{SessionID: string(s.id)}, &models); err != nil {

@@ -32,7 +32,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		return auth
 	}
 	auth.Version = s.process.hello.AgentInfo.Version
-	if err := s.live.Close(context.WithoutCancel(ctx)); err != nil {
+	if err := s.endProbe(ctx); err != nil {
 		p.opts.Logger.Error("end an agent that was asked for its log-in", "agent", string(p.opts.Agent), "err", err)
 	}
 	return auth
@@ -49,20 +49,41 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	var list []cli.Model
-	for _, m := range s.offers.models {
-		list = append(list, cli.Model{
-			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: cli.ShortLine(m.Description), Default: m.ID == s.offers.ownModel,
-		})
-	}
+	offered := s.offers.model
 	s.mu.Unlock()
-	if err := s.live.Close(context.WithoutCancel(ctx)); err != nil {
+	if err := s.endProbe(ctx); err != nil {
 		return nil, err
+	}
+	if len(offered.values) > maxValues {
+		return nil, cli.Failf(cli.BadOutput, p.opts.Agent,
+			"it offers more than %d models; name those that you use in its configuration", maxValues)
+	}
+	var list []cli.Model
+	for _, m := range offered.values {
+		one := cli.Model{
+			Agent: p.opts.Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: m.Description,
+			Default: m.ID == offered.original,
+		}
+		if known, ok := p.efforts.Load(m.ID); ok {
+			for _, e := range known.(choice).values {
+				one.Efforts = append(one.Efforts, cli.Effort(e.ID))
+			}
+			one.DefaultEffort = cli.Effort(known.(choice).original)
+		}
+		list = append(list, one)
 	}
 	if list == nil { // a turn without a model uses the agent's own choice
 		list = []cli.Model{{Agent: p.opts.Agent, Name: "its own choice", Default: true}}
 	}
 	return list, nil
+}
+
+// endProbe ends a session that was opened for a question. The agent forgets it, if it can.
+func (s *session) endProbe(ctx context.Context) error {
+	if s.process.hello.Capabilities.Session.Delete != nil {
+		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // it is only left over
+	}
+	return s.live.Close(context.WithoutCancel(ctx))
 }
 
 // probe opens a session in a process of its own, for a question.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,19 +41,28 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
-			"auth": map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
+			"auth":    map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
+			"session": map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
 	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent answers after it has loaded
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
-			f.Kind, f.Reason = cli.BadOutput, "it did not answer when it was spoken to; its version may be too old"
+			f.Kind = cli.BadOutput
+			f.Reason = "it did not answer when it was spoken to; its version may be too old, or its arguments are wrong"
+			if said := proc.Peer().Unread(); said != "" {
+				f.Reason += fmt.Sprintf("; it printed %q", said)
+			}
 		}
 		return f
 	}
-	if v := proc.hello.ProtocolVersion; v != protocolVersion {
-		return cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d", v, protocolVersion)
+	const versions = "it speaks version %d of the Agent Client Protocol, and ductor version %d: update %s"
+	switch v := proc.hello.ProtocolVersion; {
+	case v < protocolVersion:
+		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, o.Agent.Name())
+	case v > protocolVersion:
+		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, "ductor")
 	}
 	logins := o.logins(proc.hello.AuthMethods)
 	proc.provider.logins.Store(&logins)

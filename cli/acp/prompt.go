@@ -19,7 +19,7 @@ const maxImage = 20 << 20
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
-		err = s.setModel(ctx, req.Model)
+		err = s.setModel(ctx, req)
 	}
 	if err == nil {
 		err = s.setMode(ctx, req.Permission)
@@ -32,22 +32,19 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	if req.Task == cli.TaskPrompt {
 		s.past.instructed = req.Instructions()
 	}
-	n := note{Session: string(s.id), Model: s.offers.model, Name: s.process.hello.AgentInfo.Name}
+	n := note{Session: string(s.id), Model: s.offers.model.current, Name: s.process.hello.AgentInfo.Name}
 	if s.process.options().quirks.TotalUsage {
 		n.Totals = s.past.totals
 	}
 	return blocks, n, nil
 }
 
-// setModel sets the model of the session. An empty model means the agent's own choice.
-func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
+// setModel sets the model and the effort of the session. An empty one means the agent's own choice.
+func (s *session) setModel(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
-	have, want := s.offers.model, cmp.Or(string(model), s.offers.ownModel)
+	model := cmp.Or(string(req.Model), s.offers.model.original)
 	s.mu.Unlock()
-	if want == have {
-		return nil
-	}
-	if err := s.process.call(ctx, methodSetModel, sessionParams{SessionID: string(s.id), ModelID: want}, nil); err != nil {
+	if err := s.choose(ctx, forModel, model); err != nil {
 		f := s.process.options().failure(err)
 		if f.Kind == cli.UnknownFailure || f.Kind == cli.Refused {
 			f.Kind = cli.UnknownModel
@@ -55,9 +52,17 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 		return f
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.offers.model = want
-	return nil
+	effort, own := s.offers.effort, req.Effort == ""
+	s.mu.Unlock()
+	level := cmp.Or(string(req.Effort), effort.original)
+	switch {
+	case effort.offers(level):
+		return s.choose(ctx, forEffort, level)
+	case own:
+		return nil
+	}
+	return cli.Failf(cli.Refused, s.process.options().Agent, "its model %s has no effort %q; it has: %s", model, level,
+		strings.Join(effort.ids(), ", "))
 }
 
 // blocks returns the prompt in the protocol's format. The protocol has no place for system prompts. So blocks adds them

@@ -3,6 +3,9 @@ package acp
 import (
 	"cmp"
 	"context"
+	"maps"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"ductor/cli"
@@ -17,7 +20,9 @@ type Provider struct {
 	pool *shared.Pool[*agentProcess]
 	live shared.Dialect[news]
 	// offered has the modes of the session that was opened last. It is nil before the first session.
-	offered atomic.Pointer[[]string]
+	offered atomic.Pointer[[]offer]
+	efforts sync.Map                    // of models, as sessions showed them: string to choice
+	lists   atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
 	logins  atomic.Pointer[[]cli.Login] // that the process that started last offered
 	method  atomic.Pointer[string]      // of the last successful log-in
 	// late is set if the agent has ever sent text after the reply that ends a turn.
@@ -25,15 +30,19 @@ type Provider struct {
 }
 
 var (
-	_ cli.Provider = (*Provider)(nil)
-	_ cli.Limited  = (*Provider)(nil)
-	_ cli.Sharer   = (*Provider)(nil)
+	_ cli.Provider   = (*Provider)(nil)
+	_ cli.Limited    = (*Provider)(nil)
+	_ cli.ModeHolder = (*Provider)(nil)
+	_ cli.Sharer     = (*Provider)(nil)
 )
 
 // New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
-	o.StartLimit = cmp.Or(o.StartLimit, shared.DefaultStartLimit)
+	holds := HoldsOf(filepath.Base(o.Path))
+	maps.Copy(holds, o.Holds)
+	o.Holds = holds
+	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
@@ -74,10 +83,32 @@ func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(re
 
 // Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
-	offered := p.offered.Load()
-	if offered == nil {
+	caveat, _ := p.held(permission)
+	return caveat
+}
+
+// Unheld implements cli.ModeHolder.
+func (p *Provider) Unheld(permission cli.PermissionMode) string {
+	caveat, held := p.held(permission)
+	if held {
 		return ""
 	}
-	_, cannot := modeFor(permission, *offered)
-	return cannot
+	return caveat
+}
+
+// held reports whether the agent is held to a mode, as far as that is known.
+func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool) {
+	offered := p.offered.Load()
+	if offered == nil {
+		return "", true
+	}
+	_, caveat, held = p.opts.holding(permission, choice{values: *offered}.ids())
+	return caveat, held
+}
+
+// learn records the efforts of a session's model.
+func (p *Provider) learn(o offers) {
+	if o.model.current != "" {
+		p.efforts.Store(o.model.current, o.effort)
+	}
 }

@@ -53,12 +53,10 @@ type past struct {
 
 // offers are the choices that an agent offers in a session, and the current ones.
 type offers struct {
-	modes    []string
-	mode     string
-	models   []modelInfo
-	model    string
-	ownModel string // the agent's choice
-	commands []cli.AgentCommand
+	options             configOptions
+	model, mode, effort choice
+	commands            []cli.AgentCommand
+	title               string // of the session
 }
 
 // join joins a suitable process.
@@ -112,7 +110,6 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 		return cli.Failf(cli.BadOutput, s.process.options().Agent, "it gave a session without an id")
 	}
 	s.offered(made)
-	s.process.provider.offered.Store(&s.offers.modes)
 	if err := s.register(cli.AgentSessionID(made.SessionID)); err != nil {
 		return err
 	}
@@ -168,9 +165,6 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 		s.passHistory(ctx)
 	}
 	s.offered(loaded)
-	if loaded.Modes != nil { // some agents report them only for new sessions
-		s.process.provider.offered.Store(&s.offers.modes)
-	}
 	return nil
 }
 
@@ -202,19 +196,23 @@ func (s *session) passHistory(ctx context.Context) {
 	}
 }
 
-// offered records the agent's offers.
+// offered records the agent's offers. Some agents report them only for new sessions; then those of the last one count.
 func (s *session) offered(got gotSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.offers.modes = []string{}
-	if got.Modes != nil {
-		s.offers.mode = got.Modes.Current
-		for _, m := range got.Modes.Available {
-			s.offers.modes = append(s.offers.modes, m.ID)
-		}
-	}
 	if got.Models != nil {
-		s.offers.models, s.offers.model, s.offers.ownModel = got.Models.Available, got.Models.Current, got.Models.Current
+		s.offers.model = choice{values: got.Models.Available, current: got.Models.Current, original: got.Models.Current}
+	}
+	if got.Modes != nil {
+		s.offers.mode = choice{values: got.Modes.Available, current: got.Modes.Current, original: got.Modes.Current}
+	}
+	s.configure(got.Options)
+	last := &s.process.provider.offered
+	if got.SessionID != "" || got.Modes != nil || s.offers.mode.option != "" {
+		modes := s.offers.mode.values
+		last.Store(&modes)
+	} else if modes := last.Load(); modes != nil {
+		s.offers.mode.values = *modes
 	}
 }
 
@@ -245,9 +243,14 @@ func (s *session) observe(u *update) bool {
 	defer s.mu.Unlock()
 	switch {
 	case u.Kind == updateMode:
-		s.offers.mode = u.ModeID
+		s.offers.mode.current = u.ModeID
+	case u.Kind == updateOptions:
+		s.configure(u.Options)
+		return true
+	case u.Kind == updateInfo:
+		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case s.process.options().quirks.changesMode(u):
-		s.offers.mode = "" // a model can write such a chunk, so the named mode is not trusted
+		s.offers.mode.current = "" // a model can write such a chunk, so the named mode is not trusted
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()

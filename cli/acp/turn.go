@@ -45,7 +45,8 @@ func (s *session) name(out *turn.Emitter) {
 	defer s.mu.Unlock()
 	quirks := s.process.options().quirks
 	out.Started(cli.SessionStarted{
-		AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices,
+		AgentSessionID: s.id, Model: cli.ModelID(s.offers.model.current), Title: s.offers.title,
+		Forgets: quirks.Forgets, Mute: !quirks.Notices,
 	})
 }
 
@@ -129,6 +130,8 @@ func (t *liveTurn) Over() bool { return t.reply != nil }
 
 func (t *liveTurn) Handle(n news) {
 	switch {
+	case n.update != nil && n.update.Kind == updateInfo:
+		t.s.name(t.Out)
 	case n.update != nil:
 		t.reporter.update(n.update)
 	case n.ask != nil:

@@ -22,6 +22,9 @@ const (
 	methodCancel     = "session/cancel"
 	methodSetMode    = "session/set_mode"
 	methodSetModel   = "session/set_model"
+	methodSetOption  = "session/set_config_option"
+	methodList       = "session/list"
+	methodDelete     = "session/delete"
 )
 
 // Methods of a client.
@@ -58,6 +61,8 @@ type initialized struct {
 		Session struct {
 			Resume *none `json:"resume"`
 			Close  *none `json:"close"`
+			List   *none `json:"list"`
+			Delete *none `json:"delete"`
 			Dirs   *none `json:"additionalDirectories"`
 		} `json:"sessionCapabilities"`
 	} `json:"agentCapabilities"`
@@ -97,25 +102,16 @@ type mcpVariable struct {
 }
 
 type gotSession struct {
-	SessionID string `json:"sessionId"`
-	Modes     *struct {
-		Current   string     `json:"currentModeId"`
-		Available []modeInfo `json:"availableModes"`
+	SessionID string        `json:"sessionId"`
+	Options   configOptions `json:"configOptions"`
+	Modes     *struct {     // of older agents, like Models
+		Current   string    `json:"currentModeId"`
+		Available oldValues `json:"availableModes"`
 	} `json:"modes"`
 	Models *struct {
-		Current   string      `json:"currentModelId"`
-		Available []modelInfo `json:"availableModels"`
+		Current   string    `json:"currentModelId"`
+		Available oldValues `json:"availableModels"`
 	} `json:"models"`
-}
-
-type modeInfo struct {
-	ID string `json:"id"`
-}
-
-type modelInfo struct {
-	ID          string `json:"modelId"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
 }
 
 // block is a piece of content. The used fields depend on Type.
@@ -187,6 +183,8 @@ const (
 	updateUsage   = "usage_update"
 	updateMode    = "current_mode_update"
 	updateOffers  = "available_commands_update"
+	updateOptions = "config_option_update"
+	updateInfo    = "session_info_update" // with a title
 )
 
 // update is an event of a session. The used fields depend on Kind.
@@ -197,9 +195,10 @@ type update struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
-	ModeID   string `json:"currentModeId"`
-	Used     int64  `json:"used"` // usage_update
-	Size     int64  `json:"size"`
+	ModeID   string        `json:"currentModeId"`
+	Options  configOptions `json:"configOptions"`
+	Used     int64         `json:"used"` // usage_update
+	Size     int64         `json:"size"`
 	Commands []struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`

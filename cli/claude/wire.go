@@ -31,8 +31,8 @@ type line struct {
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry reports that Claude repeats the request to its model, because a filter stopped the message with this
-	// id.
+	// RefusalRetry reports that Claude repeats the request to its model, because a filter stopped the message
+	// RefusedID.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 

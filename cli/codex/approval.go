@@ -106,7 +106,8 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether raw is a shell that runs shown, quoted in Codex's way, and nothing else.
+// sameCommand reports whether the command line raw only starts a shell that runs the command shown. Codex quotes the
+// latter.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)
@@ -143,7 +144,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// textOf returns a JSON value in the form in which its leaves are shown.
+// textOf returns the text by which users see a JSON value that is neither an object nor an array.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

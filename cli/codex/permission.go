@@ -17,11 +17,10 @@ type permissions struct {
 	sandbox  string
 }
 
-// Values of approval. Codex asks for anything that is not known to be harmless, or if it considers that necessary, or
-// never.
+// Values of approval: when Codex asks.
 const (
-	askUntrusted = "untrusted"
-	askOnRequest = "on-request"
+	askUntrusted = "untrusted"  // before anything that is not known to be harmless
+	askOnRequest = "on-request" // if Codex considers it necessary
 	askNever     = "never"
 )
 

@@ -105,7 +105,7 @@ func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
 	}
 }
 
-// event handles one event. The phase shows whether the turn has ended.
+// event handles one event. Afterwards p.phase shows whether the turn has ended.
 func (p *parser) event(e event) error {
 	if e.Type == "result" {
 		p.result(e)

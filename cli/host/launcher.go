@@ -222,8 +222,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired is called after a run was stopped and released. Close waits for the work that calls it, so retired deletes
-// the run even while the Launcher closes.
+// retired is called after a run was stopped and released. Close waits for the goroutines that call it, so retired
+// deletes the run even while the Launcher closes.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)

@@ -25,6 +25,13 @@ func (p *Peer) Failure() *cli.Failure {
 	return turn.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
 }
 
+// Unread returns the beginning of the output that could not be parsed, in one line. It returns "" if there is none.
+func (p *Peer) Unread() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.garbage.Begin()
+}
+
 // CloseInput closes the program's standard input after all queued messages are written.
 func (p *Peer) CloseInput() { p.out.Close() }
 

@@ -12,9 +12,16 @@ import (
 )
 
 // limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited in this way.
+// limited in this way, or is not held to the permission mode. A turn that already runs keeps its mode.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
-	agent := e.provider.Agent()
+	agent, why := e.provider.Agent(), ""
+	if holder, ok := e.provider.(cli.ModeHolder); ok && req.Permission != "" && req.Began.IsZero() {
+		// If the provider panics, the session itself still refuses the mode.
+		_ = guard(agent, func() error { why = holder.Unheld(req.Permission); return nil })
+	}
+	if why != "" {
+		return req, cli.Failf(cli.Refused, agent, "%s: %s", req.Permission, why)
+	}
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
 	if err != nil {
 		return req, cli.Failf(cli.Refused, agent, "%v", err)
@@ -216,11 +223,14 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 	if !ok {
 		return "", errors.ErrUnsupported
 	}
+	words := keeper.ResumeCommand(req.Resume)
+	if len(words) == 0 {
+		return "", errors.ErrUnsupported
+	}
 	home, err := entry.runEnv.home(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	words := keeper.ResumeCommand(req.Resume)
 	for _, l := range entry.runEnv.launchers {
 		if e, ok := l.(cli.Enterer); ok && req.Sandbox != "" {
 			return cli.ShellLine(append(e.Enter(req.Dir, home), words...)), nil

@@ -3,6 +3,7 @@ package service
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 )
@@ -35,6 +36,41 @@ func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 		return "it cannot"
 	}
 	return ""
+}
+
+// unheldProvider is held to no mode but bypass.
+type unheldProvider struct{ *fakeProvider }
+
+func (unheldProvider) Unheld(p cli.PermissionMode) string {
+	if p == cli.Bypass {
+		return ""
+	}
+	return "nothing holds it"
+}
+
+// An agent runs no turn in a mode to which nothing holds it. A running turn continues.
+func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
+	p := &fakeProvider{}
+	s, err := New(Options{Providers: []cli.Provider{unheldProvider{p}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[cli.PermissionMode]string{
+		cli.Ask: "ask: nothing holds it", cli.Plan: "plan: nothing holds it", cli.Bypass: "",
+	} {
+		r, _ := run(t, s, "fake", cli.Request{Permission: mode})
+		if got := s.CannotHold("fake", cli.Request{Permission: mode}); got != want || (r.Err != nil) != (want != "") ||
+			r.Err != nil && (r.Err.Kind != cli.Refused || r.Err.Reason != want) {
+			t.Errorf("%s: %q, %+v", mode, got, r.Err)
+		}
+	}
+	if n := len(p.opened()); n != 1 {
+		t.Errorf("%d sessions were opened", n)
+	}
+	if got := s.CannotHold("fake", cli.Request{Permission: cli.Ask, Began: time.Unix(1, 0)}); got != "" {
+		t.Errorf("a turn that runs: %q", got)
+	}
+	closeService(t, s)
 }
 
 func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {

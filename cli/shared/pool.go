@@ -17,7 +17,7 @@ type Pool[S Server] struct {
 
 // NewPool creates a Pool. server creates the dialect's part of a process that has not started yet.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
-	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
+	o.StartLimit = cmp.Or(o.StartLimit, o.Start, DefaultStartLimit)
 	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
 		server: server}
 }

@@ -186,7 +186,7 @@ func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is a Server that also ends its process when the process's output has ended.
+// handler is a Server that also ends the agent's process when the process's output has ended.
 type handler struct {
 	Server
 	process *Process

@@ -180,7 +180,7 @@ func (s *Session[M]) Agent() AgentSession[M] {
 	return s.agent
 }
 
-// usable returns the dialect's part of the session. It returns nil if no turn may start in its process.
+// usable returns the agent's session. It returns nil if no turn may start in the agent's process.
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

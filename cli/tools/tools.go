@@ -208,7 +208,8 @@ func denied(agent cli.Agent, name string) ([]string, error) {
 	return r.own[agent], nil
 }
 
-// rowOf returns the row of a kind or a tool. name may contain a rule in parentheses, which rowOf ignores.
+// rowOf returns the row of the table for name, the name of a kind of tools or of an agent's tool. It ignores a rule in
+// parentheses after the name.
 func rowOf(name string) (row, bool) {
 	name, _, _ = strings.Cut(name, "(")
 	for _, r := range table() {

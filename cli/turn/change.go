@@ -6,8 +6,8 @@ import (
 	"ductor/cli"
 )
 
-// Change is a change in the state of an agent's output. Queues deliver it in order between two messages. Exactly one
-// field is set.
+// Change is an event of the stream of an agent's messages that is no message. Queues deliver it at its place between
+// the messages. Exactly one field is set.
 type Change struct {
 	Lost     *cli.LostOutput // a part of the output is missing
 	CaughtUp bool            // all output from before ductor attached has been delivered; comes once

@@ -71,8 +71,12 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	if e.done || e.session != nil && *e.session == next {
 		return
 	}
+	first := e.session == nil
 	e.session = &next
 	e.emit(next)
+	if first && e.taken {
+		e.emit(cli.PromptAccepted{})
+	}
 }
 
 // named returns only the name of a model. It returns "" if the agent chooses a model itself. It removes the route,
@@ -104,13 +108,15 @@ func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 // Named reports whether the agent has named its session.
 func (e *Emitter) Named() bool { return e.session != nil }
 
-// Accepted emits that the agent's session contains the prompt. It passes on only the first call.
+// Accepted emits that the agent's session contains the prompt. It passes on only the first call, and not before the
+// session has a name.
 func (e *Emitter) Accepted() {
 	if e.done || e.taken {
 		return
 	}
-	e.taken = true
-	e.emit(cli.PromptAccepted{})
+	if e.taken = true; e.Named() {
+		e.emit(cli.PromptAccepted{})
+	}
 }
 
 // Text appends delta to the block called key. If the block does not exist or is no longer the last, Text opens a new

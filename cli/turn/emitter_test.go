@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"ductor/cli"
@@ -223,6 +224,27 @@ func TestModelsHaveTheirNames(t *testing.T) {
 		e.Finish(cli.Result{ByModel: c.used})
 		if result.Model != c.want {
 			t.Errorf("%s is %q", c.said, result.Model)
+		}
+	}
+}
+
+func TestAPromptIsAcceptedAfterItsSessionHasAName(t *testing.T) {
+	named, accepted := cli.SessionStarted{AgentSessionID: "s"}, cli.PromptAccepted{}
+	for _, tc := range []struct {
+		name string
+		play func(*Emitter)
+		want []cli.Event
+	}{
+		{"in order, twice", func(e *Emitter) { e.Session("s", ""); e.Accepted(); e.Accepted() },
+			[]cli.Event{named, accepted}},
+		{"before the name", func(e *Emitter) { e.Accepted(); e.Session("s", ""); e.Accepted() },
+			[]cli.Event{named, accepted}},
+		{"without a name", func(e *Emitter) { e.Accepted() }, nil},
+	} {
+		e, events := recorded(time.Now)
+		tc.play(e)
+		if diff := cmp.Diff(tc.want, *events, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 }

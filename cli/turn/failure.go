@@ -47,6 +47,12 @@ func (g *Garbage) Add(raw []byte) {
 	}
 }
 
+// Begin returns the beginning of the first part in one line.
+func (g Garbage) Begin() string { return cli.OneLine(string(g.first), beginShown) }
+
+// beginShown is how much of it users see, in bytes.
+const beginShown = 100
+
 func (g Garbage) many() string {
 	if g.count == 1 {
 		return "one line"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/internal/attach/wire"
+	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
 	"ductor/internal/testprogram"
 	"ductor/orchestrator"
@@ -104,7 +105,10 @@ func (e *twoEnds) abort() {
 }
 
 // decide decides all open approvals, at either end or at both at once.
-func (e *twoEnds) decide() {
+func (e *twoEnds) decide() { e.decideAt(func() int { return 1 + e.o.random.IntN(3) }) }
+
+// decideAt decides all open approvals, at the ends that at returns: 1 is the terminal, 2 the phone, 3 both at once.
+func (e *twoEnds) decideAt(at func() int) {
 	e.desk.mu.Lock()
 	var open []wire.Approval
 	for _, a := range e.desk.shown.approvals {
@@ -114,7 +118,7 @@ func (e *twoEnds) decide() {
 	}
 	e.desk.mu.Unlock()
 	for _, a := range open {
-		ends := 1 + e.o.random.IntN(3)
+		ends := at()
 		e.deeds = append(e.deeds, fmt.Sprint("decide at ", ends))
 		var deciding sync.WaitGroup
 		if ends&1 != 0 {
@@ -127,17 +131,25 @@ func (e *twoEnds) decide() {
 			})
 		}
 		if ends&2 != 0 {
-			deciding.Go(func() {
-				for _, m := range e.o.chat.View().FromBot() {
-					if m.HasButton("⛔ Deny") {
-						_, _ = e.o.chat.Person().Press(e.o.soon(), m, "⛔ Deny") // the terminal may be first
-					}
-				}
-			})
+			deciding.Go(e.denyAtPhone)
 		}
 		deciding.Wait()
 	}
 }
+
+// denyAtPhone presses the buttons of all approvals. The terminal may be first.
+func (e *twoEnds) denyAtPhone() {
+	for _, m := range e.o.chat.View().FromBot() {
+		for _, button := range []string{"⛔ Deny", showIt} {
+			if m.HasButton(button) {
+				_, _ = e.o.chat.Person().Press(e.o.soon(), m, button)
+			}
+		}
+	}
+}
+
+// showIt is the button of a notice: ductor was killed while it sent an approval.
+const showIt = "👁 Show it"
 
 // settle decides and waits until the conversation is idle at both ends.
 func (e *twoEnds) settle() {
@@ -194,7 +206,7 @@ func (e *twoEnds) stored() []orchestrator.Turn {
 // compare checks that the terminal, the chat and the store have the same turns.
 func (e *twoEnds) compare() {
 	e.o.t.Helper()
-	e.o.awaitNoButton("⛔ Deny")
+	e.awaitNoApproval()
 	var ran []string
 	for _, turn := range e.stored() {
 		ran = append(ran, string(turn.ID))
@@ -226,33 +238,60 @@ func (e *twoEnds) compare() {
 	}
 }
 
-// awaitOnce waits until the chat shows an answer, and checks that it shows it once. If ductor was killed while it sent a
-// part of the answer, messages may split it at any letter.
+// awaitNoApproval waits until no message in the chat offers a decision. If a message was on its way when ductor was
+// killed, ductor cannot edit it before the user presses one of its buttons.
+func (e *twoEnds) awaitNoApproval() {
+	e.o.t.Helper()
+	eventually(e.o.t, "the buttons of decided approvals to go", func() bool {
+		if e.killed {
+			e.denyAtPhone()
+		}
+		return !slices.ContainsFunc(e.o.chat.View().FromBot(), func(m telegram.Message) bool {
+			return m.HasButton("⛔ Deny")
+		})
+	})
+}
+
+// awaitOnce waits until the chat shows an answer, and checks that it shows it once. If ductor was killed while it sent
+// a part of the answer, two messages may split it at any letter, without the space between them. If a part is missing,
+// the user presses "Show again", which shows everything once more.
 func (e *twoEnds) awaitOnce(text string) {
 	e.o.t.Helper()
-	pressed := false
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		var shown strings.Builder
-		for _, m := range e.o.chat.View().FromBot() {
-			if !isTyped(m) {
-				shown.WriteString(m.Text)
-			}
-			if m.HasButton(showAgain) && !e.o.again[m.ID] { // a message that was on its way when ductor was killed
-				a, err := e.o.chat.Person().Press(e.o.soon(), m, showAgain)
-				done := err == nil && a.Text == "" // otherwise the turn has not ended yet
-				e.o.again[m.ID], pressed = done, pressed || done
-			}
-		}
-		switch count := strings.Count(shown.String(), text); {
-		case count == 1, count > 1 && (pressed || len(e.o.again) > 0):
+		switch count := e.shown(text); {
+		case count == 1, count > 1 && len(e.o.again) > 0:
 			return
 		case count > 1:
 			e.o.fatal(fmt.Errorf("the chat shows %q %d times: %s", text, count, said(e.o.chat.View())))
 		case time.Now().After(deadline):
-			e.o.fatal(fmt.Errorf("the chat does not show %q", text))
+			e.o.fatal(fmt.Errorf("the chat does not show %q: %s", text, said(e.o.chat.View())))
+		}
+		e.o.askAgain()
+	}
+}
+
+// askAgain presses each "Show again".
+func (o *ordeal) askAgain() {
+	for _, m := range o.chat.View().FromBot() {
+		if m.HasButton(showAgain) && !o.again[m.ID] {
+			a, err := o.chat.Person().Press(o.soon(), m, showAgain)
+			o.again[m.ID] = err == nil && a.Text == "" // otherwise the turn has not ended yet
 		}
 	}
 }
+
+// shown counts an answer in the chat.
+func (e *twoEnds) shown(text string) int {
+	var shown strings.Builder
+	for _, m := range e.o.chat.View().FromBot() {
+		if !isTyped(m) {
+			shown.WriteString(m.Text)
+		}
+	}
+	return strings.Count(withoutSpaces(shown.String()), withoutSpaces(text))
+}
+
+func withoutSpaces(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // typed returns how often the chat shows a prompt of the terminal.
 func (e *twoEnds) typed(n int) (count int) {

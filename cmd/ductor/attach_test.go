@@ -53,6 +53,8 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	if r := desk.say("c2", "/nonsense"); !strings.Contains(r.Error, "not a command") {
 		t.Errorf("the reply to an unknown command: %+v", r)
 	}
+	desk.say("p3", `[[start]] [[text "What came before, "]] [[tool cmd="true"]] [[text "what came after the tool."]]`)
+	desk.awaitEntry(wire.StateDone, "after the tool")
 	long := strings.Repeat("line after line\n", 500)
 	desk.say("p2", `[[start]] [[text "I read it."]] `+long)
 	if e := desk.awaitEntry(wire.StateDone, "I read it."); !strings.HasSuffix(e.Prompt, long) {
@@ -66,6 +68,10 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	again.awaitEntry(wire.StateDone, "It is **done**.")
 	again.awaitEntry(wire.StateDone, "And this too.")
 	again.awaitNotice("From your next message on: Codex")
+	e = again.awaitEntry(wire.StateDone, "after the tool")
+	if len(e.Tools) != 1 || e.Answer[:e.Tools[0].Offset] != "What came before, " {
+		t.Errorf("the answer is %q with %+v", e.Answer, e.Tools)
+	}
 	desk.send(wire.Request{List: &wire.List{}})
 	desk.await("the list", func() bool {
 		return len(desk.shown.list) == 1 && desk.shown.list[0].Key == "1/0" && desk.shown.list[0].Title != ""

@@ -48,7 +48,8 @@ type hookState struct {
 	unsigned rejections
 }
 
-// signatures remembers the signatures of stored deliveries, the newest last, so that a replay needs no write.
+// signatures has the signatures of the last stored deliveries, the newest at the end. They identify a repeated
+// delivery without a query of the store.
 type signatures struct {
 	mu     sync.Mutex
 	recent []string

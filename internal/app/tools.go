@@ -43,7 +43,7 @@ func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (er
 		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
 		FindModel: a.findModel, Roles: a.orchestrator,
 		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
-			Owner: func() orchestrator.PersonID { return ownerOf(a.cfg) }},
+			Owner: func() orchestrator.PersonID { return ownerOf(a.now().Config) }},
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})
 	return err

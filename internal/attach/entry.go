@@ -41,14 +41,14 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
-			change := wire.Change{Turn: e.Turn, Path: s.Title, Kind: string(s.Change), Diff: s.Output}
-			e.Changes = append(e.Changes, change)
+			e.Changes = append(e.Changes, wire.Change{Turn: e.Turn, Path: s.Title, Kind: string(s.Change),
+				Diff: s.Output, Offset: s.Offset})
 			continue
 		}
 		tool := wire.Tool{
 			Turn: e.Turn, ID: strconv.Itoa(s.Number), Name: s.Tool, Title: s.Title, State: wire.ToolDone,
 			Output: s.Output, Lost: s.Lost + s.Size - len(s.Output), ExitCode: s.ExitCode, Error: s.Err,
-			DurationMS: s.Duration.Milliseconds(),
+			DurationMS: s.Duration.Milliseconds(), Offset: s.Offset,
 		}
 		if json.Valid([]byte(s.Input)) {
 			tool.Input = json.RawMessage(s.Input)

@@ -81,8 +81,8 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	c.t.release(c.s.opts.Hub.encode(wire.Message{Snapshot: shown}))
 }
 
-// snapshot returns the state of a conversation. running are its running turns, read before. If a turn has ended since,
-// the store lists it as ended.
+// snapshot returns the state of a conversation. The caller has read its running turns before. If
+// one of them has ended since, the store lists it as ended.
 func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) (*wire.Snapshot,
 	error) {
 	st, err := s.opts.Desk.Status(ctx, in)

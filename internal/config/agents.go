@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Own returns the configuration of the agents that ductor knows without configuration.
+// Own returns the configuration of the agents that need no table in the file.
 func (a Agents) Own() map[cli.Agent]Agent {
 	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }

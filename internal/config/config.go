@@ -61,7 +61,7 @@ type Config struct {
 
 	// File is the absolute path of the file that Load read; empty without one.
 	File string `toml:"-"`
-	// ModelNames are the models that the file names; Load sets them.
+	// ModelNames are all names of models in the file; Load sets them.
 	ModelNames []ModelName `toml:"-"`
 	// Keys are the API keys of agents, which are stored beside the file; the caller of Load sets them.
 	Keys []keys.Key `toml:"-"`

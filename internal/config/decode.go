@@ -151,7 +151,7 @@ func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(t
 		table := reflect.New(out.Type().Elem()).Elem()
 		prepare(table, tables[name])
 		d.value(append(slices.Clip(path), name), tables[name], table)
-		all.SetMapIndex(reflect.ValueOf(name), table)
+		all.SetMapIndex(keyOf(out, name), table)
 	}
 	out.Set(all)
 }

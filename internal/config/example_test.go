@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/docker"
 	"ductor/heartbeat"
@@ -54,7 +55,10 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	got := c.Roles["reviewer"]
 	got.Prompt = ""
 	goose := c.Agents.ACP["goose"]
-	goose.Path = ""
+	if holds := goose.Holds[cli.Ask]; holds.Env["GOOSE_MODE"] != "approve" || len(goose.Holds) != 1 {
+		t.Errorf("the agent of the example is held by %+v", goose.Holds)
+	}
+	goose.Path, goose.Holds = "", nil
 	if d := cmp.Diff(tableOf[acp.Settings](), goose); d != "" {
 		t.Errorf("the agent of the example differs from the default one (-default +example):\n%s", d)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/naming"
 	"ductor/heartbeat"
@@ -27,7 +28,9 @@ func everySetting() map[string]setting {
 		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
 		Models: map[string]naming.Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
 	}
-	c.Agents.ACP = map[string]acp.Settings{"goose": {}}
+	c.Agents.ACP = map[string]acp.Settings{
+		"goose": {Holds: map[cli.PermissionMode]acp.Holding{cli.Ask: {}}},
+	}
 	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
 	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}
 	c.MCP.Servers = map[string]servers.Settings{"github": {}}

@@ -80,7 +80,7 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 		names := namesOf(s.value)
 		maps.Copy(names, namesOf(now))
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			before, after := s.value.MapIndex(reflect.ValueOf(name)), now.MapIndex(reflect.ValueOf(name))
+			before, after := s.value.MapIndex(keyOf(now, name)), now.MapIndex(keyOf(now, name))
 			one := setting{below(s.key, name), s.tag, s.applies, before}
 			switch {
 			case !before.IsValid():

@@ -36,10 +36,10 @@ func visit(s setting, f func(setting)) {
 	case isNamed(s.value.Type()):
 		for _, name := range slices.Sorted(maps.Keys(namesOf(s.value))) {
 			table := reflect.New(s.value.Type().Elem()).Elem()
-			table.Set(s.value.MapIndex(reflect.ValueOf(name)))
+			table.Set(s.value.MapIndex(keyOf(s.value, name)))
 			visit(setting{below(s.key, name), s.tag, s.applies, table}, f)
 			if s.value.CanAddr() {
-				s.value.SetMapIndex(reflect.ValueOf(name), table)
+				s.value.SetMapIndex(keyOf(s.value, name), table)
 			}
 		}
 	}
@@ -64,6 +64,11 @@ func isInline(f reflect.StructField) bool {
 // isNamed reports whether a type is a map of tables, whose names the owner chooses.
 func isNamed(t reflect.Type) bool {
 	return t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct
+}
+
+// keyOf returns a name as a key of a map.
+func keyOf(table reflect.Value, name string) reflect.Value {
+	return reflect.ValueOf(name).Convert(table.Type().Key())
 }
 
 func namesOf(table reflect.Value) map[string]bool {

@@ -82,7 +82,7 @@ func (h *Health) tryStore(ctx context.Context) {
 	h.store.ended, h.store.err = h.opts.Now(), err
 }
 
-// Status is the status of a part.
+// Status is the status of a part of ductor.
 type Status string
 
 const (

@@ -24,7 +24,7 @@ const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 // Folder is the directory of keys inside the state directory.
 const Folder = "keys"
 
-// Limits of a key, in bytes. A shorter key could not be removed from texts.
+// Limits of a key, in bytes. Shorter keys also stand in ordinary texts, so they could not be removed from these.
 const (
 	minKey = 8
 	maxKey = 16 << 10

@@ -358,8 +358,8 @@ func Small(ctx context.Context, path string) (Options, error) {
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// CheckVersion returns an error if a program that calls Inside does not speak Version: a *VersionError if it speaks
-// another version.
+// CheckVersion returns an error if a program, whose main function calls Inside, does not support Version of the
+// runner's protocol. If it supports another version, that is a *VersionError.
 func CheckVersion(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()

@@ -48,7 +48,7 @@ func (g *growthWatch) remove(a *agent) {
 	delete(g.growing, a)
 }
 
-// serve checks growing journals until ctx is done.
+// serve limits the size of the watched journals until ctx is done.
 func (g *growthWatch) serve(ctx context.Context) {
 	var served sync.WaitGroup
 	defer served.Wait()

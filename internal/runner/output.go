@@ -141,7 +141,7 @@ type pace struct {
 	bulk   time.Time // until then reads are not delayed
 }
 
-// read records a read of n bytes into a buffer of most bytes.
+// read records that n bytes were read. The buffer had the size most.
 func (p *pace) read(n, most int) {
 	if !p.on.Load() {
 		return

@@ -307,7 +307,7 @@ func (r record) group(root string) proctree.Group {
 	return proctree.Group{Path: r.Group}
 }
 
-// sweepGroups ends and removes the groups of runs that no longer exist.
+// sweepGroups kills and removes the control groups whose runs no longer exist.
 func sweepGroups(root string, there func(id string) bool) error {
 	own, err := proctree.OwnGroup()
 	if err != nil {

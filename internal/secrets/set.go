@@ -195,8 +195,8 @@ func (s *Set) mayBePrefix(text string) bool {
 	return n > 0 && !whole
 }
 
-// isHalf reports whether text, which may be the beginning of a secret, is at least half of one. A few letters are not: many texts end
-// like that.
+// isHalf reports whether text consists of at least the first half of a secret. A shorter beginning is no sign of a
+// secret, because many texts happen to end with a few of its letters.
 func (s *Set) isHalf(text string) bool {
 	if len(text) < minSecret {
 		return false

@@ -6,10 +6,11 @@
 // The package contains no domain logic: other packages decide when a turn runs or a message is sent again. It does not
 // prevent two processes from using one database either; the lock file of the command does that.
 //
-// Every writing method is one transaction. When it returns, its changes survive a power failure, with two exceptions.
-// The changes of a lazy method survive a killed process at once, and a power failure a second later or after the next
-// method that is not lazy. The changes of a method that shares a transaction survive a killed process some milliseconds
-// later, or after the next method that does not share one. Times are stored as milliseconds in UTC.
+// Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions. The
+// changes of a lazy method survive the death of the process, but a power failure only after a second, or after the next
+// method that is not lazy. A method that shares its transaction with other calls returns before the commit: even the
+// death of the process loses its changes during the first milliseconds, or until the next method that does not share
+// one. Times are stored as milliseconds in UTC.
 package store
 
 import (

@@ -14,9 +14,9 @@ import (
 // most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates may commit the updates together with other writes; see sqlite.DB.WriteShared. An update without Raw
-// counts as handled. If the store already has a handled update with the same ID, a new update replaces it only if the
-// stored one is older than reuseAge.
+// AppendUpdates may commit the updates together with other writes; see sqlite.DB.WriteShared. It stores an update
+// without Raw as handled. A stored update with the same ID is replaced only if it was handled and is older than
+// reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -102,6 +102,14 @@ func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at ti
 	}))
 }
 
+func (db *DB) TitleSession(ctx context.Context, id orchestrator.SessionID, from, title string) error {
+	return wrap(fmt.Sprintf("title session %s", id), db.write(ctx, func(t tx) error {
+		_, err := t.ExecRow(string(id), `UPDATE sessions SET title = ? WHERE id = ? AND title = ?`,
+			title, string(id), from)
+		return err
+	}))
+}
+
 func (t tx) setAgentSession(
 	id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
 ) error {

@@ -23,10 +23,10 @@ func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, step
 func (t tx) saveSteps(turn cli.TurnID, at time.Time, steps []orchestrator.Step) error {
 	for _, s := range steps {
 		_, err := t.Exec(`INSERT INTO steps (turn, number, at, tool, title, took, exit_code, err, change,
-			output, lost, input)
-			SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns
+			output, lost, input, said)
+			SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns
 			WHERE id = ?`, s.Number, millis(at), s.Tool, s.Title, int64(s.Duration),
-			s.ExitCode, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, s.Input, string(turn))
+			s.ExitCode, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, s.Input, s.Offset, string(turn))
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (t tx) saveSteps(turn cli.TurnID, at time.Time, steps []orchestrator.Step) 
 	return nil
 }
 
-const stepColumns = `number, tool, title, took, exit_code, err, change, length(output), lost, input`
+const stepColumns = `number, tool, title, took, exit_code, err, change, length(output), lost, input, said`
 
 func (db *DB) StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error) {
 	all, err := sqlite.Many(ctx, db.file, scanStep,
@@ -51,7 +51,7 @@ func (db *DB) Step(ctx context.Context, turn cli.TurnID, number int) (orchestrat
 
 func scanStep(row sqlite.Row) (s orchestrator.Step, err error) {
 	err = row.Scan(&s.Number, &s.Tool, &s.Title, &s.Duration, &s.ExitCode, &s.Err, &s.Change, &s.Size,
-		&s.Lost, &s.Input, &s.Output)
+		&s.Lost, &s.Input, &s.Offset, &s.Output)
 	return s, err
 }
 

@@ -19,7 +19,7 @@ func TestStepsOfTurns(t *testing.T) {
 		orchestrator.Outcome{State: orchestrator.TurnDone, Ending: orchestrator.Ending{Steps: 2}})
 	steps := []orchestrator.Step{
 		{Number: 1, Tool: "Bash", Title: "false", Duration: time.Second, ExitCode: &code, Err: "no", Output: "out",
-			Size: 3, Lost: 9},
+			Size: 3, Lost: 9, Offset: 7},
 		{Number: 2, Title: "a.go", Change: "add", Output: "@@", Size: 2},
 	}
 	must(t, db.SaveSteps(ctx, "t", noon, steps[:1]))

@@ -7,7 +7,7 @@ import (
 )
 
 // quietChat is a Chat for turns with Wants.Silence or Wants.Known, which may have nothing to show. It shows such a turn
-// only after its end, and only if the answer is a different one.
+// only after its end, and only if the answer is neither of these.
 type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }

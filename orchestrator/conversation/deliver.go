@@ -25,7 +25,7 @@ type delivery struct {
 
 // deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
 // has it, but at most for Options.DeliveryWait, because an unreachable chat must not delay the agent. After that the
-// next turn runs, and its Fanout holds the events for its card. Outcomes of one conversation are shown one after
+// next turn runs. The events of this turn wait in its Fanout, so that outcomes of one conversation are shown one after
 // another.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {

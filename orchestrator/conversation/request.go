@@ -151,8 +151,8 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records the owner's MCP servers that the next turn does not get. It returns those to name in the chat: each
-// reason once, until the server is available again.
+// nowAbsent records the owner's MCP servers that the next turn does not get. It returns those to
+// report in the chat: a server is reported once for each reason, and again after it was available.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}

@@ -135,6 +135,27 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
+// titledBy is how many entries of a session are searched for the one whose prompt became the title.
+const titledBy = 20
+
+// Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen one.
+func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own string) {
+	c.e.wg.Go(func() {
+		s, err := c.e.opts.Store.Session(ctx, t.Session)
+		if err != nil || s.Title == own {
+			return // the turn reports the error
+		}
+		entries, err := c.e.opts.Store.History(ctx, t.Session, titledBy)
+		began := func(t orchestrator.Turn) bool { return title(t.Prompt.Text) == s.Title }
+		if err == nil && slices.ContainsFunc(append(entries, t), began) {
+			err = c.e.opts.Store.TitleSession(ctx, t.Session, s.Title, own)
+		}
+		if err != nil {
+			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
+		}
+	})
+}
+
 // New implements bot.Desk.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
 	c, err := e.conversation(id)

@@ -103,7 +103,12 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
-		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists,
+		for mode := range p.Cannot {
+			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode}) != "" {
+				p.Refused = append(p.Refused, mode)
+			}
+		}
+		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, ToolLists: lists,
 			MaxTurns: e.boundsOf(conv, session.Dir).MaxTurns})
 	}
 	return p, nil

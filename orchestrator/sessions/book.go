@@ -28,7 +28,7 @@ type Engine interface {
 	Directory(path string) (string, error)
 }
 
-// Agents run in environments. *service.Service implements it.
+// Agents is the part of the agents' service that a Book needs. *service.Service implements it.
 type Agents interface {
 	StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)

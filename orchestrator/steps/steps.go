@@ -31,12 +31,17 @@ type Recorder struct {
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes of tools in steps
 	size  int
+	said  int // bytes of the answer
 	first int // the first step whose output may still be stored
 }
 
 // Observe records an event without secrets.
 func (r *Recorder) Observe(ev cli.Event) {
 	switch ev := ev.(type) {
+	case cli.TextDelta:
+		r.said += len(ev.Text)
+	case cli.TextRetracted:
+		r.said = max(r.said-ev.Bytes, 0)
 	case cli.ApprovalAsked:
 		if r.asks == nil {
 			r.asks, r.since = make(map[cli.ApprovalID]cli.ToolID), make(map[cli.ToolID]time.Time)
@@ -82,7 +87,7 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	if len(r.steps) >= mostSteps {
 		return -1
 	}
-	s.Number = len(r.steps) + 1
+	s.Number, s.Offset = len(r.steps)+1, r.said
 	s.Title = strings.Clone(cut(s.Title, mostTitle))
 	r.size += len(s.Input)
 	r.steps = append(r.steps, s)
@@ -97,8 +102,7 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	r.size += s.Size
 	for ; r.size > mostOfTurn && r.first < len(r.steps)-1; r.first++ {
 		old := &r.steps[r.first]
-		r.size -= old.Size
-		r.size -= len(old.Input)
+		r.size -= old.Size + len(old.Input)
 		old.Input = string(cli.ShortInput(json.RawMessage(old.Input), 0))
 		r.size += len(old.Input)
 		old.Lost, old.Size, old.Output = old.Lost+old.Size, 0, ""
@@ -133,7 +137,7 @@ type Reader struct{ Store Store }
 // StepsOf implements orchestrator.Steps.
 func (r Reader) StepsOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) ([]orchestrator.Step,
 	error) {
-	if err := r.check(ctx, in, turn); err != nil {
+	if _, err := r.turn(ctx, in, turn); err != nil {
 		return nil, err
 	}
 	return r.Store.StepsOf(ctx, turn)
@@ -142,7 +146,7 @@ func (r Reader) StepsOf(ctx context.Context, in orchestrator.ConversationID, tur
 // Step implements orchestrator.Steps.
 func (r Reader) Step(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID,
 	number int) (orchestrator.Step, error) {
-	if err := r.check(ctx, in, turn); err != nil {
+	if _, err := r.turn(ctx, in, turn); err != nil {
 		return orchestrator.Step{}, err
 	}
 	return r.Store.Step(ctx, turn, number)
@@ -152,11 +156,6 @@ func (r Reader) Step(ctx context.Context, in orchestrator.ConversationID, turn c
 func (r Reader) AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
 	t, err := r.turn(ctx, in, turn)
 	return t.Outcome.Text, err
-}
-
-func (r Reader) check(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) error {
-	_, err := r.turn(ctx, in, turn)
-	return err
 }
 
 func (r Reader) turn(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Turn, error) {

@@ -64,6 +64,20 @@ func TestAStepDoesNotCountTheWaitForItsUser(t *testing.T) {
 	}
 }
 
+// A step has the length of the answer before it. What the agent took back does not count.
+func TestAStepHasItsPlaceInTheAnswer(t *testing.T) {
+	r := &Recorder{}
+	r.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.Observe(cli.TextDelta{Text: "one two"})
+	r.Observe(cli.TextRetracted{Bytes: 3})
+	r.Observe(cli.ToolStarted{ID: "2", Name: "Bash"})
+	r.Observe(cli.TextDelta{Text: "six"})
+	r.Observe(cli.FileChanged{Path: "a.go", Kind: cli.FileAdded})
+	if s := r.Steps(); s[0].Offset != 0 || s[1].Offset != 4 || s[2].Offset != 7 {
+		t.Errorf("recorded %+v", s)
+	}
+}
+
 // A Recorder stores the arguments of a tool unchanged. It cuts the texts in long arguments and names the cut. Of too many
 // arguments it stores the newest.
 func TestARecorderStoresArguments(t *testing.T) {

@@ -83,7 +83,7 @@ func (a *attempt) run() cli.Result {
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that stores where the attempt begins, and that the turn runs. The callback retries
+// recordStart returns a callback that stores the turn as running, and the start of the attempt. The callback retries
 // while the disk is full, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
@@ -123,7 +123,11 @@ func (a *attempt) event(ev cli.Event) {
 	if _, all := ev.(cli.PromptAccepted); !all && a.req.Task == cli.TaskPrompt && cli.ShowsAcceptance(ev) {
 		a.showHanded()
 	}
-	switch ev.(type) {
+	switch ev := ev.(type) {
+	case cli.SessionStarted:
+		if ev.Title != "" {
+			a.start.Conversation.Titled(a.record, a.turn, a.runner.opts.Secrets(a.req).String(ev.Title))
+		}
 	case cli.CaughtUp:
 		if a.resumes {
 			a.start.Conversation.CaughtUp(a.record, a.turn)

@@ -64,7 +64,7 @@ func (a *attempt) showHanded() {
 }
 
 // summarize lets a model summarize history, and shows that the turn waits for that. If the model fails, it returns
-// otherwise.
+// the parameter otherwise.
 func (a *attempt) summarize(
 	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
 ) handoff.Told {

@@ -79,6 +79,8 @@ type Conversation interface {
 	PromptSent(ctx context.Context, t orchestrator.Turn)
 	// CaughtUp is called when all earlier output of the agent has been read.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
+	// Titled is called when the agent reports its own title of the session.
+	Titled(ctx context.Context, t orchestrator.Turn, title string)
 	// RunLater creates a job that runs the turn's prompt at a time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
 	// AwaitDisk waits while the disk is full. It returns false if ctx ends first, or if the engine has no Disk to ask.

@@ -27,6 +27,8 @@ func (*conversation) PromptSent(context.Context, orchestrator.Turn)             
 func (*conversation) CaughtUp(context.Context, orchestrator.Turn)               {}
 func (*conversation) AwaitDisk(context.Context) bool                            { return false }
 
+func (c *conversation) Titled(context.Context, orchestrator.Turn, string) {}
+
 func (c *conversation) RunLater(_ context.Context, _ orchestrator.Turn, at time.Time) error {
 	c.later = append(c.later, at)
 	return nil

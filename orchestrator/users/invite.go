@@ -103,7 +103,8 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns a user who joined and was not greeted yet. It returns false for any other user.
+// Greet returns the user if they have joined and must still be greeted. It returns false otherwise. Greeted records
+// the greeting.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
 	return u, there && !u.Greeted, err

@@ -41,7 +41,7 @@ func (k *ask) replace(a wire.Approval) {
 	}
 }
 
-// question returns the question that the user answers now, or nil for a request.
+// question returns the question that the user answers now, or nil if k requests permission.
 func (k *ask) question() *wire.Question {
 	if k.Asks != nil || len(k.answers) >= len(k.Questions) {
 		return nil

@@ -34,6 +34,8 @@ type acpServer struct {
 // acpSession is one session of the server.
 type acpSession struct {
 	id, dir, mode, model string
+	effort               string // of SIM_ACP's options, like brave
+	brave                bool
 	cancel               context.CancelCauseFunc // of the running turn, or nil
 	done                 chan struct{}           // closed when that turn is over
 }
@@ -78,7 +80,7 @@ func (s *acpServer) take(line []byte) {
 		s.authenticate(in)
 	case "session/new":
 		s.newSession(in)
-	case "session/load":
+	case "session/load", "session/resume":
 		s.loadSession(in)
 	case "session/prompt":
 		s.prompt(in)
@@ -86,10 +88,14 @@ func (s *acpServer) take(line []byte) {
 		if session := s.session(in); session != nil && session.cancel != nil {
 			session.cancel(errInterrupted)
 		}
-	case "session/set_mode":
-		s.setMode(in)
-	case "session/set_model":
-		s.setModel(in)
+	case "session/set_mode", "session/set_model", "session/set_config_option":
+		s.choose(in)
+	case "session/list":
+		s.listSessions(in)
+	case "session/delete":
+		s.deleteSession(in)
+	case "session/close":
+		s.reply(in, obj())
 	default:
 		s.refuse(in, -32601, `"Method not found": `+in.Method, "")
 	}
@@ -165,10 +171,13 @@ func (s *acpServer) initialize(in acpLine) {
 	if own := s.env[methodsVar]; own != "" {
 		methods = json.RawMessage(own)
 	}
-	s.reply(in, obj("protocolVersion", 1, "authMethods", methods,
+	if s.beforeHello() {
+		return
+	}
+	s.reply(in, obj("protocolVersion", s.acpNumber("version", 1), "authMethods", methods,
 		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version",
 			geminiVersion),
-		"agentCapabilities", obj("loadSession", true,
+		"agentCapabilities", obj("loadSession", true, "sessionCapabilities", s.abilities(),
 			"promptCapabilities", obj("image", true, "audio", true, "embeddedContext", true),
 			"mcpCapabilities", obj("http", true, "sse", true))))
 }
@@ -216,9 +225,8 @@ func (s *acpServer) newSession(in acpLine) {
 	if !ok {
 		return
 	}
-	session := &acpSession{id: newUUID(), dir: p.Dir, mode: "default", model: s.args.model}
-	s.sessions[session.id] = session
-	s.reply(in, obj(append([]any{"sessionId", session.id}, session.state()...)...))
+	session := s.begin(newUUID(), p.Dir)
+	s.reply(in, obj(append([]any{"sessionId", session.id}, s.state(session)...)...))
 	s.commands(session)
 }
 
@@ -227,7 +235,20 @@ func (s *acpServer) commands(session *acpSession) {
 		"availableCommands", []json.RawMessage{obj("name", "memory", "description", "Manage memory.")})
 }
 
-func (a *acpSession) state() []any {
+// begin adds a session.
+func (s *acpServer) begin(id, dir string) *acpSession {
+	session := &acpSession{id: id, dir: dir, mode: "default", model: s.args.model}
+	if s.acpHas("options") != "" {
+		session.mode, session.model, session.effort = "build", "model-1", "low"
+	}
+	s.sessions[id] = session
+	return session
+}
+
+func (s *acpServer) state(a *acpSession) []any {
+	if s.acpHas("options") != "" {
+		return []any{"configOptions", s.options(a)}
+	}
 	var modes, models []json.RawMessage
 	for _, m := range acpModes() {
 		modes = append(modes, obj("id", m, "name", m))
@@ -254,9 +275,11 @@ func (s *acpServer) loadSession(in acpLine) {
 		s.refuse(in, -32603, "Internal error", geminiNoSession(p.SessionID))
 		return
 	}
-	session := &acpSession{id: p.SessionID, dir: p.Dir, mode: "default", model: s.args.model}
-	s.sessions[session.id] = session
-	s.reply(in, obj(session.state()...))
+	session := s.begin(p.SessionID, p.Dir)
+	s.reply(in, obj(s.state(session)...))
+	if in.Method == "session/resume" {
+		return
+	}
 	time.Sleep(replayAfter)
 	for _, e := range s.store.read(geminiFolder(p.Dir), p.SessionID) {
 		s.update(session.id, "sessionUpdate", "user_message_chunk", "content", obj("type", "text", "text", e.Prompt))
@@ -276,6 +299,21 @@ func (s *acpServer) session(in acpLine) *acpSession {
 		s.refuse(in, -32602, "Session not found: "+p.SessionID, "")
 	}
 	return session
+}
+
+// choose changes a setting. An agent with options has no other methods for that.
+func (s *acpServer) choose(in acpLine) {
+	options := s.acpHas("options") != ""
+	switch {
+	case options != (in.Method == "session/set_config_option"):
+		s.refuse(in, -32601, `"Method not found": `+in.Method, "")
+	case options:
+		s.setOption(in)
+	case in.Method == "session/set_mode":
+		s.setMode(in)
+	default:
+		s.setModel(in)
+	}
 }
 
 func (s *acpServer) setMode(in acpLine) {

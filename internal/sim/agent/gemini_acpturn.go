@@ -40,9 +40,11 @@ func (s *acpServer) prompt(in acpLine) {
 	}
 	ctx, cancel := context.WithCancelCause(s.life)
 	session.cancel, session.done = cancel, make(chan struct{})
-	mode := map[string]string{"autoEdit": "auto_edit"}[session.mode]
+	if s.acpHas("title") != "" {
+		s.update(session.id, "sessionUpdate", "session_info_update", "title", sessionTitle(newestText(prompt)))
+	}
 	t := &geminiTurn{process: s.inDir(session.dir), ctx: ctx, session: session.id, dir: session.dir,
-		mode: or(mode, session.mode),
+		mode: s.allowance(session),
 		sink: &acpSink{s: s, session: session.id}}
 	go s.play(in, t, session.model, prompt, session.done)
 }

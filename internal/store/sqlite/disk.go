@@ -39,7 +39,7 @@ func (d *disk) current() (orchestrator.DiskState, context.Context) {
 }
 
 // setState changes the state. DiskFailed and DiskDamaged are final. A full disk does not become damaged: a log that
-// lost data on a full disk looks damaged too, and RetryDisk finds that.
+// lost data on a full disk only looks damaged, and RetryDisk checks it.
 func (d *disk) setState(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -141,7 +141,7 @@ func (db *DB) Unreadable() (all []string) {
 	return all
 }
 
-// collect runs a query and scans every row. It calls passed for each row that scan cannot decode.
+// collect runs a query and scans every row. It leaves out each row that scan cannot decode, and calls passed for it.
 func collect[T any](
 	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func(),
 ) ([]T, error) {

@@ -1,0 +1,278 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ductor/cli"
+)
+
+// This file handles the options that an agent offers for a session: its model, its mode, its effort and others. Older
+// agents offer only modes and models, with methods of their own.
+
+// Limits of what ductor reads of an agent's options.
+const (
+	maxValues = 10_000 // of one option; more are an error in a menu
+	maxID     = 1000   // bytes
+	maxLabel  = 200    // bytes of a name or a description
+)
+
+// purpose is what ductor uses an option for. It is a category of the protocol.
+type purpose string
+
+const (
+	forModel  purpose = "model"
+	forMode   purpose = "mode"
+	forEffort purpose = "thought_level"
+)
+
+// ids returns the ids of an option without a category that serves the purpose.
+func (p purpose) ids() []string {
+	if p == forEffort {
+		return []string{"effort", "thought_level", "reasoning_effort", "thinking"}
+	}
+	return []string{string(p)}
+}
+
+// configOption is an option of a session.
+type configOption struct {
+	ID       string       `json:"id"`
+	Category purpose      `json:"category"`
+	Type     string       `json:"type"` // optionSelect or optionBoolean
+	Current  configValue  `json:"currentValue"`
+	Values   configValues `json:"options"`
+}
+
+const (
+	optionSelect  = "select"
+	optionBoolean = "boolean"
+)
+
+// configOptions are all options of a session, the most important first. Unreadable and unknown ones are left out.
+type configOptions []configOption
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *configOptions) UnmarshalJSON(raw []byte) error {
+	list := listOf(raw)
+	if list != nil {
+		*c = configOptions{}
+	}
+	for _, one := range list {
+		var o configOption
+		if json.Unmarshal(one, &o) == nil && o.ID != "" && (o.Type == optionSelect || o.Type == optionBoolean) {
+			*c = append(*c, o)
+		}
+	}
+	return nil
+}
+
+// listOf returns the elements of a JSON list. It returns nothing if raw is no list.
+func listOf(raw []byte) (list []json.RawMessage) {
+	_ = json.Unmarshal(raw, &list)
+	return list
+}
+
+// configValue is the value of an option as text. A boolean is "true" or "false".
+type configValue string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *configValue) UnmarshalJSON(raw []byte) error {
+	var text string
+	var on bool
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		*v = configValue(text)
+	case json.Unmarshal(raw, &on) == nil:
+		*v = configValue(strconv.FormatBool(on))
+	default:
+		return fmt.Errorf("the value %s is neither a text nor a boolean", cli.Shorten(string(raw), 100))
+	}
+	return nil
+}
+
+// configValues are the values to choose from. If the agent sends groups of them, they are joined.
+type configValues []offer
+
+// offer is a model, a mode or another value that users or ductor can choose.
+type offer struct {
+	ID, Name, Description string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *configValues) UnmarshalJSON(raw []byte) error {
+	for _, one := range listOf(raw) {
+		var value struct {
+			Value       string       `json:"value"`
+			Name        string       `json:"name"`
+			Description string       `json:"description"`
+			Group       configValues `json:"options"`
+		}
+		if json.Unmarshal(one, &value) != nil {
+			continue
+		}
+		if value.Group != nil {
+			for _, one := range value.Group {
+				v.add(one.ID, one.Name, one.Description)
+			}
+			continue
+		}
+		v.add(value.Value, value.Name, value.Description)
+	}
+	return nil
+}
+
+// add appends a value, unless there are too many or its id is too long.
+func (v *configValues) add(id, name, description string) {
+	if id != "" && len(id) <= maxID && len(*v) <= maxValues {
+		*v = append(*v, offer{id, cli.OneLine(name, maxLabel), cli.OneLine(description, maxLabel)})
+	}
+}
+
+// oldValues are the modes or the models of an older agent.
+type oldValues []offer
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *oldValues) UnmarshalJSON(raw []byte) error {
+	for _, one := range listOf(raw) {
+		var value struct {
+			Mode        string `json:"id"`
+			Model       string `json:"modelId"`
+			Name        string `json:"name"`
+			Description string `json:"description"`
+		}
+		if json.Unmarshal(one, &value) == nil {
+			(*configValues)(v).add(cmp.Or(value.Mode, value.Model), value.Name, value.Description)
+		}
+	}
+	return nil
+}
+
+// choice is a setting of a session.
+type choice struct {
+	option   string  // the id of its option; empty for an older agent, which has a method for the setting
+	values   []offer // to choose from
+	current  string
+	original string // the agent's own choice
+}
+
+// offers reports whether the agent offers a value.
+func (c choice) offers(value string) bool {
+	return slices.ContainsFunc(c.values, func(v offer) bool { return v.ID == value })
+}
+
+// ids returns the values to choose from.
+func (c choice) ids() []string {
+	ids := []string{}
+	for _, v := range c.values {
+		ids = append(ids, v.ID)
+	}
+	return ids
+}
+
+// of returns the option for a purpose.
+func (c configOptions) of(p purpose) *configOption {
+	for _, fits := range []func(configOption) bool{
+		func(o configOption) bool { return o.Category == p },
+		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },
+	} {
+		if i := slices.IndexFunc(c, func(o configOption) bool { return o.Type == optionSelect && fits(o) }); i >= 0 {
+			return &c[i]
+		}
+	}
+	return nil
+}
+
+// configure records the options of the session. nil changes nothing, because the agent sent none. The caller holds
+// s.mu.
+func (s *session) configure(all configOptions) {
+	if all == nil {
+		return
+	}
+	s.offers.options = all
+	for p, c := range s.offers.choices() {
+		option := all.of(p)
+		switch {
+		case option != nil:
+			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
+		case c.option != "": // the current model has none
+			*c = choice{original: c.original}
+		}
+	}
+	s.process.provider.learn(s.offers)
+}
+
+// choices returns the settings that ductor uses.
+func (o *offers) choices() map[purpose]*choice {
+	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
+}
+
+// choose changes a setting, by its option or by the older method. It does nothing if the setting has the value.
+func (s *session) choose(ctx context.Context, p purpose, value string) error {
+	s.mu.Lock()
+	c := *s.offers.choices()[p]
+	s.mu.Unlock()
+	if value == "" || value == c.current {
+		return nil
+	}
+	if c.option != "" {
+		return s.set(ctx, c.option, value)
+	}
+	method, params := methodSetModel, sessionParams{SessionID: string(s.id), ModelID: value}
+	if p == forMode {
+		method, params = methodSetMode, sessionParams{SessionID: string(s.id), ModeID: value}
+	}
+	if err := s.process.call(ctx, method, params, nil); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offers.choices()[p].current = value
+	return nil
+}
+
+// optionParams are the parameters of methodSetOption.
+type optionParams struct {
+	SessionID string `json:"sessionId"`
+	OptionID  string `json:"configId"`
+	Type      string `json:"type,omitempty"` // optionBoolean, or empty for the id of a value
+	Value     any    `json:"value"`
+}
+
+// set gives an option a value. It fails if the agent then reports another value.
+func (s *session) set(ctx context.Context, id, value string) error {
+	s.mu.Lock()
+	all := s.offers.options
+	s.mu.Unlock()
+	agent := s.process.options().Agent
+	i := slices.IndexFunc(all, func(o configOption) bool { return o.ID == id })
+	if i < 0 {
+		return cli.Failf(cli.Refused, agent, "it offers no option %q", id)
+	}
+	params := optionParams{SessionID: string(s.id), OptionID: id, Value: value}
+	if all[i].Type == optionBoolean {
+		params.Type, params.Value = optionBoolean, value == "true"
+	}
+	var got struct {
+		Options configOptions `json:"configOptions"`
+	}
+	if err := s.process.call(ctx, methodSetOption, params, &got); err != nil {
+		return err
+	}
+	if got.Options == nil { // it confirms without the options
+		got.Options = slices.Clone(all)
+		got.Options[i].Current = configValue(value)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configure(got.Options)
+	for _, o := range got.Options {
+		if o.ID == id && o.Current != configValue(value) {
+			return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and uses %q", value, id, o.Current)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/shared"
+)
+
+const (
+	listWait  = 15 * time.Second // for the agent to start and to list its sessions
+	listPages = 10               // of the agent's list
+	listMost  = 15               // sessions for users
+)
+
+// listed is an answer to methodList.
+type listed struct {
+	Sessions []struct {
+		ID      string `json:"sessionId"`
+		Dir     string `json:"cwd"`
+		Title   string `json:"title"`
+		Updated string `json:"updatedAt"`
+	} `json:"sessions"`
+	Next string `json:"nextCursor"`
+}
+
+// listParams are the parameters of methodList.
+type listParams struct {
+	Dir    string `json:"cwd"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// idShape matches the ids of sessions that may become an argument of a command.
+var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
+
+var _ cli.SessionKeeper = (*Provider)(nil)
+
+// StoredSessions implements cli.SessionKeeper. It asks the agent, which it starts for that. An agent without such a
+// list has no sessions for users.
+func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
+	if can := p.lists.Load(); can != nil && !*can {
+		return nil, nil
+	}
+	if _, err := p.opts.Launcher.LookPath(p.opts.Path); err != nil {
+		return nil, nil // an agent that is not installed has none
+	}
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	command := p.opts.command(cli.Request{Dir: dir}, "")
+	command.For.Mode = "" // no process resumes it
+	proc, err := p.pool.Private(ctx, command)
+	if err != nil {
+		return nil, p.opts.failure(err)
+	}
+	all, err := proc.sessionsOf(ctx, dir)
+	return all, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Unused))
+}
+
+// sessionsOf lists the newest sessions of a directory.
+func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli.StoredSession, err error) {
+	can := proc.hello.Capabilities.Session.List != nil
+	proc.provider.lists.Store(&can)
+	for params := (listParams{Dir: dir}); can; {
+		var page listed
+		if err := proc.call(ctx, methodList, params, &page); err != nil {
+			return nil, proc.options().failure(err)
+		}
+		for _, s := range page.Sessions {
+			if s.Dir != dir || !idShape().MatchString(s.ID) {
+				continue
+			}
+			title := cmp.Or(cli.OneLine(s.Title, maxLabel), s.ID)
+			used, _ := time.Parse(time.RFC3339, s.Updated) // an unknown time is the oldest
+			all = append(all, cli.StoredSession{
+				Agent: proc.options().Agent, ID: cli.AgentSessionID(s.ID), Dir: dir,
+				First: title, Last: title, Used: used,
+			})
+		}
+		can = page.Next != "" && page.Next != params.Cursor && len(all) < listPages*listMost
+		params.Cursor = page.Next
+	}
+	slices.SortStableFunc(all, func(a, b cli.StoredSession) int { return b.Used.Compare(a.Used) })
+	return all[:min(len(all), listMost)], nil
+}
+
+// ResumeCommand implements cli.SessionKeeper. It returns nothing, because the protocol does not tell how.
+func (p *Provider) ResumeCommand(cli.AgentSessionID) []string { return nil }
