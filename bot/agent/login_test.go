@@ -41,7 +41,7 @@ func TestTokens(t *testing.T) {
 	group := orchestrator.ConversationID{Chat: -7}
 	for name, tc := range map[string]struct {
 		pressed, in orchestrator.ConversationID
-		user        orchestrator.PersonID // who sends it; 7 has pressed
+		user        orchestrator.PersonID // the sender; 7 has pressed
 		text        string
 		after       time.Duration
 		taken, used bool

@@ -18,8 +18,10 @@ func fixture() Names {
 		},
 		Entries: []cli.MenuEntry{
 			{Agent: "claude", Auth: ok, Models: []cli.Model{
-				{ID: "opus", Name: "Opus 4", Resolved: "claude-opus-4-8[1m]", Default: true, Efforts: []cli.Effort{"low", "high"}},
-				{ID: "sonnet", Name: "Sonnet 4", Resolved: "claude-sonnet-5"}, {ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
+				{ID: "opus", Name: "Opus 4", Resolved: "claude-opus-4-8[1m]", Default: true,
+					Efforts: []cli.Effort{"low", "high"}},
+				{ID: "sonnet", Name: "Sonnet 4", Resolved: "claude-sonnet-5"},
+				{ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
 			}},
 			{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5", Efforts: efforts, Default: true},
 				{ID: "gpt-5-mini", Efforts: efforts}}},
@@ -163,11 +165,13 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 func TestExactly(t *testing.T) {
 	for name, want := range map[string]Choice{
 		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""},
-		"claude/opus":     {"claude", "opus", ""},
-		"gpt-5":           {"codex", "gpt-5", ""},
+		"claude/opus": {"claude", "opus", ""},
+		"gpt-5":       {"codex", "gpt-5", ""},
+		"gpt-9":       {}, // it is unknown whether this is a model
+		"1m":          {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {},
+
 		"claude-opus-4-8": {"claude", "claude-opus-4-8", ""}, "claude/claude-opus-4-1": {"claude", "claude-opus-4-1", ""},
-		"gpt-9": {}, // it is unknown whether this is a model
-		"1m":    {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {},
+
 		"codex high": {},
 	} {
 		if got, ok := fixture().Exactly(name); ok != (want != Choice{}) || ok && got != want {

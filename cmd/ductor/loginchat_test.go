@@ -76,7 +76,7 @@ func TestClaudeIsLoggedInByAToken(t *testing.T) {
 	town.pressOn(town.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton(button) && strings.Contains(m.Text, "passed")
 	}), button)
-	town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && strings.Contains(m.Text, "setup-token") })
+	town.awaitAfter(telegram.Message{ID: asked.ID}, "setup-token")
 	half := len(rightToken) / 2
 	town.awaitDeleted(town.say("%s\n  %s", rightToken[:half], rightToken[half:])) // as a terminal wraps it
 	town.await("✅ Claude is logged in.")

@@ -80,7 +80,6 @@ type App struct {
 	users    *users.Directory
 	roles    *roles.Set
 	tools    toolServers
-	tokens   *tokens       // with which users logged in agents
 	tracer   *trace.Tracer // nil if nothing reads traces or metrics
 	health   *health.Health
 	monitor  monitor
