@@ -43,7 +43,7 @@ func (c *commands) ofAgent(
 }
 
 func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
-	lines := []string{render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
+	lines := []string{cli.LimitLines(p, st.Live.Limits, now) + render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {
 		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), sessions.Title(p, r.Title)))
 		switch r.Rights.Of {

@@ -77,8 +77,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// A dropped retry may have ended its turn, and the message may already have the buttons of that end.
-	if what != orchestrator.ActionDrop || receipt.Turn == "" {
+	// A dropped retry or a postponed turn may have ended, and the message may already have the buttons of that end.
+	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {

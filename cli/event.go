@@ -201,8 +201,13 @@ type Substituted struct {
 	Why *Failure // the other agent's failure
 }
 
-// RateLimited warns that a limit is near or reached. ResetAt is zero if the agent does not report it.
+// RateLimited warns that a limit is reached, or that it is near if the agent does not report how near. ResetAt is zero
+// if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
+
+// LimitsReported reports how much of its plan the agent's account has used. The dialects set only Limits, and only
+// those that the agent has just reported. The cards get all limits of the account.
+type LimitsReported struct{ AccountLimits }
 
 // CaughtUp comes once in an adopted turn, after all events from the time in which no ductor was listening. The events
 // after it are new.
@@ -223,6 +228,7 @@ func (CompactBoundary) event() {}
 func (HandedOver) event()      {}
 func (Substituted) event()     {}
 func (RateLimited) event()     {}
+func (LimitsReported) event()  {}
 func (Result) event()          {}
 
 // Answer builds the answer from text events.

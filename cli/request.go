@@ -66,8 +66,9 @@ type Request struct {
 	SystemPrompt string  // replaces the agent's own, if set
 	AppendPrompt string  // appended to the agent's own, if set
 
-	Model  ModelID
-	Effort Effort
+	Model   ModelID
+	Effort  Effort
+	Account Account // the log-in that the agent uses
 
 	// Sandbox is the environment in which the turn runs. The turn runs in no other environment. Empty means this host.
 	Sandbox Sandbox

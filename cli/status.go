@@ -12,6 +12,7 @@ type Living struct {
 	Memory       int64           // resident bytes of the agents and everything they started, if known
 	MaxMemory    int64           // 0 is no limit
 	Resting      []*Failure      // the failure of each agent in a pause
+	Limits       []AccountLimits // of the agents' plans
 }
 
 // Of returns the live session of a conversation. It returns false if the conversation has none.

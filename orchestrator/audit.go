@@ -104,6 +104,14 @@ type UsageQuery struct {
 // BudgetScope names the scope of a budget: everything, "user 7" or "job backup".
 type BudgetScope string
 
+// LimitStore stores the plan limits that agents report. internal/store implements it.
+type LimitStore interface {
+	// MergeLimits merges reported limits into those of an account, and returns the result; see cli.AccountLimits.
+	MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Time) (cli.AccountLimits, error)
+	// PlanLimits lists the current limits of all accounts, sorted by agent and account.
+	PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error)
+}
+
 // SpendingStore stores usage. internal/store implements it. Store.FinishTurn counts a turn in its own transaction.
 type SpendingStore interface {
 	// CountSpent counts usage outside of turns. A second call with the same ID changes nothing.

@@ -13,6 +13,7 @@ import (
 // Safe for concurrent use.
 type Store interface {
 	ApprovalStore
+	LimitStore
 	QueueStore
 	StepStore
 

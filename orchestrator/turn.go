@@ -173,8 +173,8 @@ type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
 	Short    string       `json:"short,omitempty"` // the part of a long answer that the chat shows; empty: all of it
 	Steps    int          `json:"steps,omitempty"` // number of stored steps
-	Fill     cli.Fill     `json:"fill,omitzero"`   // of the agent's context after the turn
-	Changed  `json:"changed,omitzero"`
+	cli.Standing
+	Changed `json:"changed,omitzero"`
 }
 
 // Announcement selects the message at the end of a turn, which is sent in addition to the card.

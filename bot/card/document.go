@@ -37,11 +37,12 @@ type shows struct {
 // turnFacts is information about a turn that does not come from events.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string     // the line after a failure
-	mute   bool       // the agent does not report repeated requests to its model
-	bypass time.Time  // end of the turn's bypass; zero for none
-	place  string     // where the turn runs; empty if only one place exists
-	early  []earlyAsk // approvals whose tool lines have not come yet
+	then   string            // the line after a failure
+	mute   bool              // the agent does not report repeated requests to its model
+	bypass time.Time         // end of the turn's bypass; zero for none
+	limits cli.AccountLimits // those of the agent's plan that are near
+	place  string            // where the turn runs; empty if only one place exists
+	early  []earlyAsk        // approvals whose tool lines have not come yet
 	where  func(orchestrator.ConversationID) string
 
 	footer, noAnswer *segment // set when the turn has ended: below the answer, and in its place; nil for none
@@ -135,6 +136,10 @@ func (d *document) applyEvent(ev cli.Event) change {
 		d.turn.agent = ev.By
 		d.push(substitutedLine(d.lang, ev))
 		return change{urgent: true}
+	case cli.LimitsReported:
+		before := d.turn.limits.Text(d.lang, d.now)
+		d.turn.limits = ev.AccountLimits.Near(d.now)
+		return change{urgent: d.turn.limits.Text(d.lang, d.now) != before}
 	case cli.RateLimited:
 		if d.limited {
 			return change{}

@@ -241,6 +241,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 			add(p.Tokens(o.Usage.Total()), o.Usage.Total() > 0)
 		}
 	}
+	if len(fields) > 0 {
+		near := o.Limits.Near(time.Now()).Text(p, time.Now())
+		add(near, near != "")
+	}
 	if percent, known := o.Fill.Percent(); len(fields) > 0 && known && percent > nearlyFull {
 		parts = append(parts, p.Text("card.context", percent))
 	}
@@ -281,17 +285,18 @@ func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the end of a running card: why the turn waits, and whether it runs in bypass.
+// liveLines returns the end of a running card: why the turn waits, whether it runs in bypass, and the limits that are
+// near.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
-	bypass := d.bypassLine(now)
+	more := joinFooter(d.bypassLine(now), d.turn.limits.Near(now).Text(d.lang, now))
 	switch {
-	case bypass == "":
+	case more == "":
 		return line
 	case line.Text == "":
-		return render.Styled(render.Italic, bypass)
+		return render.Styled(render.Italic, more)
 	}
-	return render.Concat(line, render.Styled(render.Italic, " · "+bypass))
+	return render.Concat(line, render.Styled(render.Italic, " · "+more))
 }
 
 func joinFooter(parts ...string) string {

@@ -157,8 +157,9 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
 	newest := snapshot{part: last, unchanged: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
-	texts[last] = withLive(newest.text, c.doc.liveLines(now))
-	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.perMessage()
+	lines := c.doc.liveLines(now)
+	texts[last] = withLive(newest.text, lines)
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.with(lines)}.perMessage()
 	drafts := c.draftsLocked()
 	if drafts {
 		wants = wants[:last]
@@ -274,7 +275,7 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 
 // liveButtonsLocked returns the buttons of a running card. When an answer first appears and the turn waits for nothing,
 // the card has no buttons, because the answer may already be complete.
-func (c *card) liveButtonsLocked() tgapi.Keyboard {
+func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
 	case c.messages.opened() == 0 && c.doc.answer > 0 && c.doc.running == 0 && c.doc.wait.state == waitQuiet:
@@ -282,7 +283,12 @@ func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	case c.doc.wait.state == waitPaused:
 		return tgapi.Keyboard{{buttons.EndRetries(c.turn.ID), buttons.Stop(c.turn.ID)}}
 	}
-	return tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
+	k := tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
+	if at := c.doc.turn.limits.Reset(now); !at.IsZero() && !orchestrator.IsJobTurn(c.turn.ID) {
+		later := orchestrator.Recovery{Offer: []orchestrator.Action{orchestrator.ActionLater}, At: at}
+		k = append(k, buttons.Offer(c.turn.ID, later)...)
+	}
+	return k
 }
 
 // withLive appends the live lines to the newest message, if it has room for them.

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -25,6 +26,7 @@ const (
 // Store is the part of the store that the screen reads. internal/store implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
+	PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error)
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
 }
 
@@ -123,7 +125,15 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	head := say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
+	limits, err := s.Store.PlanLimits(ctx, s.Now())
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	head := cli.LimitLines(say, limits, s.Now())
+	if head != "" {
+		head += "\n"
+	}
+	head += say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
 	if q.In != (orchestrator.ConversationID{}) {
 		head += "\n" + say.Text("usage.here-only")
 	}

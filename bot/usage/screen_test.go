@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -17,6 +18,8 @@ func (a *asked) Usage(_ context.Context, q orchestrator.UsageQuery) ([]orchestra
 	a.groups = append(a.groups, q.By)
 	return nil, nil
 }
+
+func (*asked) PlanLimits(context.Context, time.Time) ([]cli.AccountLimits, error) { return nil, nil }
 
 func (*asked) AuditSince(context.Context, time.Time, int) ([]orchestrator.AuditEntry, error) {
 	return nil, nil

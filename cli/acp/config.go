@@ -176,6 +176,7 @@ func (c choice) ids() []string {
 // of returns the option for a purpose.
 func (c configOptions) of(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
+		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) }, // Cline also puts its provider there
 		func(o configOption) bool { return o.Category == p },
 		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },
 	} {
@@ -196,6 +197,8 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.of(p)
 		switch {
+		case option != nil && c.option == "": // codex-acp also sends the older models, whose ids differ
+			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
 		case c.option != "": // the current model has none

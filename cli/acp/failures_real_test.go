@@ -3,7 +3,6 @@ package acp
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -58,19 +57,14 @@ func TestFailuresOfUsersAgents(t *testing.T) {
 // The same failures with the real agents.
 func TestRealFailuresOfUsersAgents(t *testing.T) {
 	realagent.LongOnly(t)
-	for name, install := range map[cli.Agent]func(testing.TB, string) realagent.CLI{"opencode": realagent.OpenCode, "qwen": realagent.Qwen} {
+	for name, failures := range failuresOfUsersAgents {
 		t.Run(string(name), func(t *testing.T) {
-			api := realagent.Model(t, realagent.Key)
-			c := install(t, api.URL())
-			p := New(Options{
-				ProviderOptions: cli.ProviderOptions{Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: []string{"OPENAI_*", "OPENCODE_*"}},
-				Agent:           name, Args: c.ACPArgs, StartLimit: 3 * time.Minute,
-			})
-			for _, f := range failuresOfUsersAgents[name] {
+			p, dir := usersAgent(t, string(name))
+			for _, f := range failures {
 				if f.script == "" {
 					continue
 				}
-				req := cli.Request{Dir: c.Work, Permission: cli.Ask, Turn: cli.TurnID(f.kind), Prompt: f.script}
+				req := cli.Request{Dir: dir, Permission: cli.Ask, Turn: cli.TurnID(f.kind), Prompt: f.script}
 				r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 				if r.Err == nil || r.Err.Kind != f.kind || r.Err.Reason != f.reason {
 					t.Errorf("%s: %+v, want %s: %q", f.script, r, f.kind, f.reason)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -133,6 +134,24 @@ func TestAToolIsShownWithItsInput(t *testing.T) {
 	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: "in_progress", Input: json.RawMessage(`{"filePath":"/d/a.txt"}`), Locations: []location{{"/d/a.txt"}}})
 	if !slices.Equal(began, []string{"mkdir one", "think", "a.txt"}) {
 		t.Errorf("the lines say %q", began)
+	}
+}
+
+// The adapters of Codex and Claude send the output of a command in pieces, beside the protocol, and how it ended.
+func TestACommandInATerminalOfTheAgent(t *testing.T) {
+	tool := tool{}
+	for _, meta := range []string{
+		`{"terminal_info":{"terminal_id":"1"}}`, `{"terminal_output_delta":{"data":"of the ","terminal_id":"1"}}`,
+		`{"terminal_output_delta":{"data":"tool"},"terminal_exit":{"exit_code":3,"signal":null}}`, `[]`,
+	} {
+		tool.merge(toolCall{ToolKind: kindRun, Content: contents{{Type: "terminal"}}, Meta: json.RawMessage(meta)}, nil)
+	}
+	if got := tool.over(statusFailed, nil); got.Output != "of the tool" || got.ExitCode == nil || *got.ExitCode != 3 {
+		t.Errorf("it ended as %+v", got)
+	}
+	tool.merge(toolCall{Meta: json.RawMessage(`{"terminal_output_delta":{"data":"` + strings.Repeat("é", terminalKept) + `"}}`)}, nil)
+	if got := tool.over(statusFailed, nil); len(got.Output) > terminalKept || !utf8.ValidString(got.Output) {
+		t.Errorf("%d bytes are kept", len(got.Output))
 	}
 }
 

@@ -44,6 +44,9 @@ func (t *liveTurn) replied() cli.Result {
 			r.Err = hiddenTrouble(o.Agent, t.Out.Answer(), r)
 		}
 	case "cancelled":
+		if len(t.reporter.denials) > 0 { // some agents end the turn then
+			break
+		}
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
 	case "max_tokens":
 		r.Err = &cli.Failure{Kind: cli.AnswerCut, Agent: o.Agent}

@@ -143,6 +143,28 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 	}
 }
 
+// An agent that cancels its turn because the user denied a request has not failed. One that cancels it on its own has.
+func TestAnAgentThatCancelsItsTurn(t *testing.T) {
+	for _, denied := range []bool{true, false} {
+		provider, p := play(t, nil)
+		req := wish(t, "hi")
+		s := open(t, provider, req)
+		turn := begin(t, s, req)
+		prompt := p.hear(methodPrompt)
+		if denied {
+			p.ask(5, "s1", "rm", "execute")
+			if err := s.Decide(t.Context(), until[cli.ApprovalAsked](turn).ID, cli.Decision{}); err != nil {
+				t.Fatal(err)
+			}
+			p.hear("")
+		}
+		p.say(`{"id":%s,"result":{"stopReason":"cancelled"}}`, prompt.ID)
+		if r := until[cli.Result](turn); (r.Err == nil) != denied {
+			t.Errorf("denied %v: %v", denied, r.Err)
+		}
+	}
+}
+
 // A request that no user can answer is denied, and the turn reports that.
 func TestUnattendedNothingIsAllowed(t *testing.T) {
 	provider, p := play(t, nil)

@@ -46,6 +46,8 @@ type tool struct {
 	phase    toolPhase
 	shown    cli.ToolStarted // its line
 	planFile string          // of the plan to carry out, if the agent does not send the plan
+	printed  string          // the output of a command that the agent runs in a terminal of its own
+	exit     *int            // of that command
 }
 
 // merge adds an agent's data about the call.
@@ -65,6 +67,7 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	}
 	if given(c.Meta) {
 		t.call.Meta = c.Meta
+		t.watchTerminal(c.Meta)
 	}
 	t.call.Title = cmp.Or(t.command(), t.call.Title)
 	own := t.call.toolName()
@@ -72,6 +75,26 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 		own = name(t.call.ID, t.call.ToolKind, t.call.Title)
 	}
 	t.name = cmp.Or(own, t.call.ToolKind, "tool")
+}
+
+// watchTerminal adds the news of a command that the agent runs in a terminal of its own. The protocol has no place for them; adapters of
+// Codex and Claude put them there.
+func (t *tool) watchTerminal(meta json.RawMessage) {
+	var news struct {
+		Delta struct {
+			Data string `json:"data"`
+		} `json:"terminal_output_delta"`
+		Exit struct {
+			Code *int `json:"exit_code"`
+		} `json:"terminal_exit"`
+	}
+	if json.Unmarshal(meta, &news) != nil {
+		return
+	}
+	t.printed, t.exit = t.printed+news.Delta.Data, cmp.Or(news.Exit.Code, t.exit)
+	if more := len(t.printed) - terminalKept; more > 0 {
+		t.printed = strings.ToValidUTF8(t.printed[more:], "")
+	}
 }
 
 // given reports whether an agent sent a value.
@@ -123,7 +146,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun
 	if run {
-		end.ExitCode = t.exitCode()
+		end.Output, end.ExitCode = cmp.Or(end.Output, t.printed), cmp.Or(t.exit, t.exitCode())
 	}
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)

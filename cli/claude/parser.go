@@ -230,20 +230,6 @@ func (p *parser) warnServers(servers []mcpServer) {
 	}
 }
 
-func (p *parser) rateLimit(r *rateLimit) {
-	if r == nil || r.Status != "allowed_warning" && r.Status != "rejected" {
-		return
-	}
-	var reset time.Time
-	if r.ResetsAt > 0 {
-		reset = time.Unix(r.ResetsAt, 0)
-	}
-	if r.Status == "rejected" {
-		p.trouble.resetAt = reset
-	}
-	p.flow.em.Pass(cli.RateLimited{ResetAt: reset})
-}
-
 // user handles tool results. A message that Claude repeats is only the sign that it has accepted the message.
 func (p *parser) user(l *line) {
 	if l.IsReplay {

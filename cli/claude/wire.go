@@ -137,11 +137,6 @@ type compactMetadata struct {
 	PostTokens int `json:"post_tokens"`
 }
 
-type rateLimit struct {
-	Status   string `json:"status"` // allowed, allowed_warning, rejected
-	ResetsAt int64  `json:"resetsAt"`
-}
-
 type tokenUsage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`

@@ -17,7 +17,7 @@ type liveParser struct {
 	turn     string // Codex's id of the turn; notifications of other turns are ignored
 	verdict  verdict
 	network  network
-	limits   rateLimits
+	resetAt  time.Time // end of a reached limit
 	messages messages
 	helper   cli.ToolID      // the tool that started the last sub-agent
 	tools    map[string]bool // the emitted ones
@@ -77,35 +77,6 @@ func (v *verdict) result(resetAt time.Time) cli.Result {
 		v.failure.ResetAt = resetAt
 	}
 	return cli.Result{Err: v.failure}
-}
-
-// rateLimits are the limits that Codex reports.
-type rateLimits struct {
-	resetAt time.Time // end of a reached limit
-	warned  bool
-}
-
-// limitNear is the percentage of a limit at which users are notified.
-const limitNear = 90
-
-// add records reported limits. If a limit is nearly reached, it returns the time at which the limit ends, once.
-func (r *rateLimits) add(windows ...*rateWindow) (resetAt time.Time, warn bool) {
-	for _, w := range windows {
-		if w == nil || w.Used < limitNear {
-			continue
-		}
-		var at time.Time
-		if w.ResetsAt > 0 {
-			at = time.Unix(w.ResetsAt, 0)
-		}
-		if w.Used >= 100 && at.After(r.resetAt) {
-			r.resetAt = at
-		}
-		if !r.warned {
-			r.warned, resetAt, warn = true, at, true
-		}
-	}
-	return resetAt, warn
 }
 
 // messages are the texts of a turn.
@@ -169,9 +140,7 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 	case "thread/tokenUsage/updated":
 		p.count(n.TokenUsage)
 	case "account/rateLimits/updated":
-		if at, warn := p.limits.add(n.RateLimits.Primary, n.RateLimits.Secondary); warn {
-			p.out.Pass(cli.RateLimited{ResetAt: at})
-		}
+		p.rateLimits(n.RateLimits.Name, n.RateLimits.Primary, n.RateLimits.Secondary)
 	case "warning":
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(n.Message)})
 	case "model/rerouted":
@@ -388,7 +357,7 @@ func (p *liveParser) trouble(n *notice) {
 }
 
 // result returns the Result of a turn that Codex ended.
-func (p *liveParser) result() cli.Result { return p.verdict.result(p.limits.resetAt) }
+func (p *liveParser) result() cli.Result { return p.verdict.result(p.resetAt) }
 
 // denied records a denied request of Codex.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {

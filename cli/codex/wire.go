@@ -72,6 +72,7 @@ type notice struct {
 	RateLimits struct {
 		Primary   *rateWindow `json:"primary"`
 		Secondary *rateWindow `json:"secondary"`
+		Name      string      `json:"limitName"` // of the limits of some models; empty for those of the plan
 	} `json:"rateLimits"`
 
 	helper bool // of a thread that the turn's thread started
@@ -118,11 +119,6 @@ type tokenUsage struct {
 type planStep struct {
 	Step   string `json:"step"`
 	Status string `json:"status"`
-}
-
-type rateWindow struct {
-	Used     float64 `json:"usedPercent"`
-	ResetsAt int64   `json:"resetsAt"` // seconds since 1970
 }
 
 type liveUsage struct {

@@ -21,6 +21,7 @@ func writers() []string {
 		"touch touched", "mkdir made", "echo x > echoed", "cp kept.txt copied", "rm removed.txt",
 		"mv moved.txt elsewhere",
 		"sed -i s/old/new/ edited.txt", "npm init -y", "git commit -qm second", "echo x | tee teed",
+		"find . -name found.txt -delete",
 	}
 }
 
@@ -100,7 +101,7 @@ func (m *modeTown) seed(agent string) {
 		}
 	}
 	m.sh(`git init -q && git config user.name x && git config user.email x@example.org
-		for f in kept removed moved edited; do echo old > $f.txt; done
+		for f in kept removed moved edited found; do echo old > $f.txt; done
 		git add . && git commit -qm first && echo staged > kept.txt && git add kept.txt`)
 }
 

@@ -59,22 +59,7 @@ func TestTheDocsNameThePlaces(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | `%s` | `%s` |\n", agent, strings.Join(settingsOf(agent), "`, `"),
 			strings.Join(harmless()[agent], "`, `"))
 	}
-	path := filepath.Join("..", "..", "docs", "agents.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(placesBegin) + `.*?` +
-		regexp.QuoteMeta(placesEnd)).FindString(string(page))
-	switch want := table.String() + placesEnd; {
-	case have == want:
-	case *updateDocs && have != "":
-		if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("docs/agents.md says\n%s\nbut the places are\n%s\nrun it with -update", have, want)
-	}
+	checkTable(t, placesBegin, placesEnd, table.String(), *updateDocs)
 }
 
 // traceAgent runs the agent under strace, if that is possible, to record the files that it opens.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +15,7 @@ import (
 )
 
 // realTown returns a town with a real agent CLI and a simulated model. change may alter the configuration; it may be
-// nil. "opencode", "qwen", "gem" for Gemini and "cop" for Copilot are configured in [agents.acp.NAME].
+// nil. The agents of realagent.OfProtocol, "gem" for Gemini and "cop" for Copilot are configured in [agents.acp.NAME].
 func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	town, api := realSurroundings(t, agent, change)
@@ -49,19 +47,17 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 		case "copilot":
 			c = realagent.Copilot(t, api.URL())
 			a.Copilot.Path = c.Path
-		case "opencode":
-			c = realagent.OpenCode(t, api.URL())
-		case "qwen":
-			c = realagent.Qwen(t, api.URL())
 		case "gem":
 			c = realagent.Gemini(t, api.URL())
 			c.ACPArgs = []string{"--acp"}
 		case "cop":
 			c = realagent.Copilot(t, api.URL())
 			c.ACPArgs = []string{"--acp"}
+		default:
+			c = realagent.OfProtocol()[agent](t, api.URL())
 		}
-		if len(c.ACPArgs) > 0 {
-			a.ACP = map[string]acp.Settings{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs, Env: slices.Sorted(maps.Keys(c.Vars))}}
+		if c.ACPArgs != nil {
+			a.ACP = map[string]acp.Settings{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs, Env: c.Names()}}
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
 		if change != nil {

@@ -213,3 +213,35 @@ func TestABudgetIsNearlySpent(t *testing.T) {
 		n.expect(t, english().Text("alert.budget-day-over"))
 	})
 }
+
+// The owner gets one alert for each window of a limit, although the used part falls below 80 % and rises again.
+func TestALimitOfAPlanIsNear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &alertStore{open: map[string]orchestrator.Alert{}}
+		limit := cli.PlanLimit{Window: cli.LimitWindow{Span: 5 * time.Hour}, Resets: time.Now().Add(5 * time.Hour)}
+		check := Limits(english, func(context.Context, time.Time) ([]cli.AccountLimits, error) {
+			return []cli.AccountLimits{{Agent: "claude", Limits: []cli.PlanLimit{limit}}}, nil
+		}, time.Now)
+		text := func() string {
+			of := cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{limit}}
+			return english().Text("alert.limit", of.Text(english(), time.Now()))
+		}
+		for _, limit.Used = range []float64{0.79, 0.8, 0.79, 1} {
+			want := text()
+			n.watch(t, 10*time.Minute, check)
+			if limit.Used == 0.8 {
+				n.expect(t, want)
+			}
+			n.expect(t)
+		}
+		time.Sleep(5 * time.Hour)
+		n.watch(t, time.Minute, check)
+		if n.expect(t); len(n.open) != 0 {
+			t.Errorf("after the reset %d alerts are open", len(n.open))
+		}
+		limit.Resets, limit.Used = time.Now().Add(5*time.Hour), 0.9
+		want := text()
+		n.watch(t, time.Hour, check)
+		n.expect(t, want)
+	})
+}

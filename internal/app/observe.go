@@ -74,7 +74,7 @@ func (a *App) alerts() *alerts.Watcher {
 	p := func() lang.Printer { return a.lang.Of(owner.Chat) }
 	checks := []alerts.Check{
 		alerts.Telegram(p, a.health.State), alerts.Disk(p, a.cfg.Storage.Dir, alerts.Room), alerts.Jobs(p, a.db),
-		alerts.Rows(p, a.db.Unreadable),
+		alerts.Rows(p, a.db.Unreadable), alerts.Limits(p, a.db.PlanLimits, time.Now),
 	}
 	checks = append(checks, alerts.Budget(p, budgetToWatch{a}, time.Now))
 	if a.envs.Sandboxes.Policy().OnHost() {

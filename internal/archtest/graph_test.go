@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"bot/transcript":    {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
 	"bot/files":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/menu":          {"cli/tools", "orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
-	"bot/usage":         {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
+	"bot/usage":         {"orchestrator", "cli", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
 	"bot/agent":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/picture":       {},
 	"bot/silence":       {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},

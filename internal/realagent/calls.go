@@ -10,9 +10,9 @@ func call(tool, format string, args ...any) string {
 func Replaces(agent, dir, name, old, text string) string {
 	path := dir + "/" + name
 	switch agent {
-	case "claude":
+	case "claude", "claude-agent-acp":
 		return call("Read", `{"file_path":%q}`, path) + call("Edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
-	case "codex":
+	case "codex", "codex-acp", "cline":
 		return call("apply_patch", `{"input":%q}`, "*** Begin Patch\n*** Update File: "+name+"\n@@\n-"+old+"\n+"+text+"\n*** End Patch\n")
 	case "gemini":
 		return call("read_file", `{"file_path":%q}`, path) + call("replace", `{"file_path":%q,"old_string":%q,"new_string":%q,"instruction":"replace it"}`, path, old, text)
@@ -35,7 +35,7 @@ func Writes(agent, dir, name, text string) string {
 // Background is how the model of an agent starts a command that it does not wait for; "" for an agent without such a thing.
 func Background(agent, command string) string {
 	switch agent {
-	case "claude":
+	case "claude", "claude-agent-acp":
 		return call("Bash", `{"command":%q,"description":"Wait","run_in_background":true}`, command)
 	case "gemini":
 		return call("run_shell_command", `{"command":%q,"is_background":true}`, command)
@@ -54,7 +54,7 @@ const choices = `{"questions":[{"question":"Which colour?","header":"Colour",%s"
 // Asks is how the model of an agent asks which colour, Red or Blue; "" for an agent without such a thing.
 func Asks(agent string) string {
 	switch agent {
-	case "claude":
+	case "claude", "claude-agent-acp":
 		return call("AskUserQuestion", choices, `"multiSelect":false,`)
 	case "copilot":
 		return call("ask_user", `{"question":"Which colour?","choices":["Red","Blue"]}`)
@@ -81,7 +81,7 @@ func Plans(agent string) string {
 // TooLong is how the API of an agent's vendor refuses a prompt that is longer than its model reads.
 func TooLong(agent string) string {
 	switch agent {
-	case "claude":
+	case "claude", "claude-agent-acp":
 		return "prompt is too long: 210000 tokens > 200000 maximum"
 	case "gemini":
 		return "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// OpenCode returns the installed OpenCode, whose model's API is at baseURL. ACPArgs start it as an ACP agent. It asks before edits
-// and commands: its own default allows them. If it is not installed, the test is skipped, or fails if CI=true.
+// OpenCode returns the installed OpenCode, whose model's API is at baseURL. ACPArgs start it as an ACP agent. Its own
+// default allows edits and commands. If it is not installed, the test is skipped, or fails if CI=true.
 func OpenCode(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "OpenCode", filepath.Join("opencode-"+platform(), "bin", "opencode"), filepath.Join(".bin", "opencode"))
@@ -27,7 +27,6 @@ const openCodeConfig = `{
   "model": "sim/sim-1",
   "autoupdate": false,
   "share": "disabled",
-  "permission": {"edit": "ask", "bash": "ask", "webfetch": "ask"},
   "provider": {"sim": {
     "npm": "@ai-sdk/openai-compatible",
     "name": "Simulated",

@@ -93,6 +93,9 @@ var seedRows = map[int][]string{
 	39: {`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started,
 			ended, answer, outcome, delivered, kind, role, asks, number, upto) VALUES
 			('entry', 's', 7, 0, 1, 'p', 0, 'done', 'codex', 'm', 1, 2, 3, 'a', '{}', 1, 'work', 'r', 'done', 9, 8)`},
+	40: {`INSERT INTO plan_limits (agent, account, limits) VALUES ('claude', '',
+			'[{"window":{"span_ns":18000000000000},"used":0.61,"resets":"2026-11-27T18:30:00Z",
+			"seen":"2026-11-27T16:00:00Z"}]')`},
 }
 
 func storedSchema(version int) string {

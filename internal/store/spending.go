@@ -102,3 +102,38 @@ func (db *DB) BudgetsLifted(ctx context.Context, day string) (bool, error) {
 }
 
 var _ orchestrator.SpendingStore = (*DB)(nil)
+
+func limitFields(a *cli.AccountLimits) []any {
+	return []any{&a.Agent, &a.Account, listColumn[cli.PlanLimit]{&a.Limits}}
+}
+
+// MergeLimits is lazy.
+func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Time) (cli.AccountLimits, error) {
+	var merged cli.AccountLimits
+	err := db.writeLazily(ctx, func(t tx) error {
+		var known string
+		err := t.Row(`SELECT limits FROM plan_limits WHERE agent = ? AND account = ?`,
+			[]any{string(of.Agent), string(of.Account)}, &known)
+		if _, err = mapNoRows(known, err, nil); err != nil {
+			return err
+		}
+		before := cli.AccountLimits{Agent: of.Agent, Account: of.Account}
+		if decode(known, &before.Limits) != nil { // the agent reports them again
+			before.Limits = nil
+		}
+		merged = before.Merge(of.Limits, now)
+		return t.upsert("plan_limits", "agent, account", "agent, account, limits", limitFields(&merged)...)
+	})
+	return merged, wrap("store plan limits", err)
+}
+
+func (db *DB) PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error) {
+	all, err := sqlite.Many(ctx, db.file, scan(limitFields),
+		`SELECT agent, account, limits FROM plan_limits ORDER BY agent, account`)
+	for i := range all {
+		all[i] = all[i].Current(now)
+	}
+	return all, wrap("list plan limits", err)
+}
+
+var _ orchestrator.LimitStore = (*DB)(nil)

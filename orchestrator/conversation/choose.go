@@ -21,6 +21,9 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		return e.cancelRetries(ctx, id, by)
 	}
 	t, err := e.endedTurn(ctx, id, by)
+	if errors.Is(err, orchestrator.ErrStillOpen) && what == orchestrator.ActionLater {
+		return e.postpone(ctx, id, by)
+	}
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
@@ -109,6 +112,39 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 			receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
 		}
 	})
+	return receipt, err
+}
+
+// postpone stops a running turn, and creates a job that runs its prompt when the nearest limit of its agent resets.
+func (e *Engine) postpone(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+	c, err := e.conversation(by.Conversation)
+	if err != nil {
+		return orchestrator.Receipt{}, err
+	}
+	r := c.running.Load()
+	switch {
+	case !r.is(id) || r.req == nil || e.opts.Jobs == nil || orchestrator.IsJobTurn(id):
+		return orchestrator.Receipt{}, orchestrator.ErrStillOpen
+	case !by.MayEnd(r.turn):
+		return orchestrator.Receipt{}, orchestrator.ErrNotAllowed
+	}
+	all, err := e.opts.Store.PlanLimits(ctx, e.now())
+	if err != nil {
+		return orchestrator.Receipt{}, err
+	}
+	at := cli.LimitsOf(all, r.turn.Agent, r.req.Account).Reset(e.now())
+	if at.IsZero() {
+		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+	}
+	receipt := orchestrator.Receipt{Turn: id}
+	// A second press, or the same one after a crash, finds the job and still has to stop the turn.
+	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
+	if err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
+		return orchestrator.Receipt{}, err
+	}
+	if err = e.StopTurn(ctx, id, by); err != nil { // it has just ended by itself
+		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
+	}
 	return receipt, err
 }
 

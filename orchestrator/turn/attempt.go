@@ -68,6 +68,7 @@ func (a *attempt) run() cli.Result {
 		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
+	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
 		a.showHanded() // even if the agent did nothing with it
@@ -120,6 +121,9 @@ func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 // event handles an event of the agent.
 func (a *attempt) event(ev cli.Event) {
 	a.known.Learn(a.record, ev)
+	if reported, ok := ev.(cli.LimitsReported); ok {
+		ev = a.mergeLimits(reported)
+	}
 	if _, all := ev.(cli.PromptAccepted); !all && a.req.Task == cli.TaskPrompt && cli.ShowsAcceptance(ev) {
 		a.showHanded()
 	}

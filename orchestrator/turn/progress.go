@@ -13,6 +13,7 @@ type progress struct {
 	tools    map[cli.ToolID]bool           // each started tool; false until it runs
 	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
 	replaced []cli.Agent                   // agents that failed and were replaced by another
+	limits   cli.AccountLimits             // of the agent's account
 }
 
 func newProgress() progress {
@@ -41,6 +42,8 @@ func (p *progress) observe(ev cli.Event) {
 		}
 	case cli.FileChanged, cli.QuestionAsked:
 		p.ran = true
+	case cli.LimitsReported:
+		p.limits = ev.AccountLimits
 	case cli.Substituted:
 		p.replaced = append(p.replaced, ev.Why.Agent)
 	}

@@ -77,7 +77,7 @@ func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 		passText(r.text.Flush(known), to)
 		passThought(r.thought.Add(known, ev.Text), to)
 		return
-	case cli.Status, cli.RateLimited, cli.SessionStarted, cli.CaughtUp:
+	case cli.Status, cli.RateLimited, cli.LimitsReported, cli.SessionStarted, cli.CaughtUp:
 	default:
 		r.endThought(known, to)
 		passText(r.text.Flush(known), to)

@@ -168,7 +168,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
-		Ending: orchestrator.Ending{Fill: result.Fill},
+		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
 		// The second difference uses the monotonic clock, which is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}

@@ -175,6 +175,10 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	case script.Usage:
 		t.usage = &st
 		return nil
+	case script.Limits:
+		t.emit(obj("type", "rate_limit_event", "rate_limit_info", json.RawMessage(st.JSON), "uuid", newUUID(),
+			"session_id", t.id))
+		return nil
 	}
 	_, err := t.misbehave(t.ctx, st, func(n int) []byte {
 		return t.userEvent([]json.RawMessage{obj("type", "text", "text", strings.Repeat("x", n))}, "isSynthetic", true)

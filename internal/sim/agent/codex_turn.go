@@ -179,6 +179,11 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 	case script.Usage:
 		t.usage = &st
 		return nil
+	case script.Limits:
+		if t.live != nil { // exec does not report them
+			t.live.threads.notify("account/rateLimits/updated", obj("rateLimits", json.RawMessage(st.JSON)))
+		}
+		return nil
 	}
 	_, err := t.misbehave(t.ctx, st, t.sink.longLine)
 	return err

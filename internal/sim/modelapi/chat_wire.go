@@ -76,22 +76,26 @@ func (w *chatWire) think(chunk string) error {
 // shell calls the shell tool with the name and parameters that the CLI offers.
 func (w *chatWire) shell(st script.Tool) error {
 	in := map[string]any{"command": st.Command, "description": "Run a command"}
-	switch name := cmp.Or(st.As, w.c.offered("run_shell_command", "bash")); name {
+	switch name := cmp.Or(st.As, w.c.offered("run_shell_command", "bash", "run_commands")); name {
 	case "run_shell_command":
 		in["is_background"] = false
 		return w.use(name, in)
 	case "bash":
 		return w.use(name, in)
+	case "run_commands":
+		return w.use(name, map[string]any{"commands": []string{st.Command}})
 	}
 	return w.text("script: the request offers no shell tool")
 }
 
 func (w *chatWire) write(path, body string) error {
-	switch name := w.c.offered("write_file", "write"); name {
+	switch name := w.c.offered("write_file", "write", "apply_patch"); name {
 	case "write_file":
 		return w.use(name, map[string]any{"file_path": path, "content": body})
 	case "write":
 		return w.use(name, map[string]any{"filePath": path, "content": body})
+	case "apply_patch":
+		return w.use(name, map[string]any{"input": patchAdding(path, body)})
 	}
 	return w.text("script: the request offers no file tool")
 }

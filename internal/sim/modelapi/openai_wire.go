@@ -174,21 +174,26 @@ func (w *responseWire) shell(st script.Tool) error {
 	return w.text("script: the request offers no shell tool")
 }
 
-// write adds a file with a patch.
-func (w *responseWire) write(path, body string) error {
+// patchAdding returns a patch that adds a file, in OpenAI's format.
+func patchAdding(path, body string) string {
 	var patch strings.Builder
 	fmt.Fprintf(&patch, "*** Begin Patch\n*** Add File: %s\n", path)
 	for line := range strings.SplitSeq(strings.TrimSuffix(body, "\n"), "\n") {
 		fmt.Fprintf(&patch, "+%s\n", line)
 	}
-	patch.WriteString("*** End Patch\n")
+	return patch.String() + "*** End Patch\n"
+}
+
+// write adds a file with a patch.
+func (w *responseWire) write(path, body string) error {
+	patch := patchAdding(path, body)
 	switch name := w.c.offered("apply_patch", "exec", "create"); name {
 	case "create":
 		return w.function(name, map[string]any{"path": path, "file_text": body})
 	case "apply_patch":
-		return w.custom(name, patch.String())
+		return w.custom(name, patch)
 	case "exec":
-		return w.custom(name, "text(await tools.apply_patch("+jsString(patch.String())+"));\n")
+		return w.custom(name, "text(await tools.apply_patch("+jsString(patch)+"));\n")
 	}
 	return w.text("script: the request offers no file tool")
 }

@@ -31,6 +31,7 @@ type Server struct {
 	arrived  chan struct{}  // closed and replaced with each request
 	spent    map[string]int // number of uses of a step with a limit, by conversation
 	outage   *script.APIError
+	headers  map[string]string // of all responses
 }
 
 // New returns a server that does not listen yet.
@@ -81,6 +82,21 @@ func (s *Server) failing() *script.APIError {
 	return s.outage
 }
 
+// SetHeaders sets headers of all further responses, such as those that report the limits of a plan.
+func (s *Server) SetHeaders(headers map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.headers = headers
+}
+
+func (s *Server) addHeaders(to http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, value := range s.headers {
+		to.Set(name, value)
+	}
+}
+
 // URL returns the base address without a path, for ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
 func (s *Server) URL() string { return s.url }
 
@@ -109,7 +125,10 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1beta/models/{call}", s.gemini)
 	mux.HandleFunc("GET /v1beta/models", s.geminiModels)
 	mux.HandleFunc("/", s.other)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.addHeaders(w.Header())
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // other answers the probes of the CLIs (HEAD /), and returns 404 for everything else.

@@ -65,6 +65,8 @@ func kindOf(name string) (kind, bool) {
 		return kind{"for", func(d *directive) Step { return Sleep{d.duration("for", time.Second)} }}, true
 	case "usage":
 		return kind{"", usageStep}, true
+	case "limits":
+		return kind{"json", func(d *directive) Step { return Limits{d.must("json")} }}, true
 	case "start": // Parse handles it
 		return kind{}, true
 	}

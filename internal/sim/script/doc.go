@@ -25,6 +25,7 @@
 //	[[compact]] [[retry-text "half"]] [[history]]  compaction; text that a retry discards; earlier prompts
 //	[[late "text" after=100ms]]  text after the reply that ends the turn, in the Agent Client Protocol
 //	[[usage in=10 out=5 cached=3 cost=0.01]]       the usage of the turn
+//	[[limits "{\"status\":\"allowed\"}"]]          the limits of the agent's plan, in the format of Claude or Codex
 //	[[sleep 1s]]                                   a pause
 //	[[start]]                                      forget every directive before this one
 //

@@ -133,6 +133,10 @@ type Usage struct {
 	Cost                  float64
 }
 
+// Limits reports the limits of the agent's plan, as a JSON object in the agent's own format: rate_limit_info of Claude,
+// rateLimits of Codex's app server.
+type Limits struct{ JSON string }
+
 func (Text) step()        {}
 func (Think) step()       {}
 func (Tool) step()        {}
@@ -158,3 +162,4 @@ func (Compact) step()     {}
 func (RetryText) step()   {}
 func (History) step()     {}
 func (Usage) step()       {}
+func (Limits) step()      {}
