@@ -251,7 +251,11 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 		case 1:
 			return found[0], nil
 		default:
-			return cli.Model{}, &Problem{Kind: Ambiguous, Name: name, Models: found, Meant: choicesOf(found)}
+			p := &Problem{Kind: Ambiguous, Name: name, Models: found}
+			for _, m := range found {
+				p.Meant = append(p.Meant, Choice{Agent: m.Agent, Model: m.ID})
+			}
+			return cli.Model{}, p
 		}
 	}
 	unlisted, known := unlisted(name, pool)
@@ -325,13 +329,6 @@ func digits(name string) string {
 		}
 		return -1
 	}, name)
-}
-
-func choicesOf(models []cli.Model) (all []Choice) {
-	for _, m := range models {
-		all = append(all, Choice{Agent: m.Agent, Model: m.ID})
-	}
-	return all
 }
 
 // unknown returns the problem for an unknown name. It suggests a similar name, and checks whether an unusable agent has

@@ -86,7 +86,7 @@ func TestExactIDs(t *testing.T) {
 		{name: "claude/claude-sonnet-5", want: choice("claude", "claude-sonnet-5")},
 		// No agent lists these.
 		{name: "claude-opus-4-7", want: choice("claude", "claude-opus-4-7")},
-		{name: "claude claude-haiku-4-5-20251001 low", want: Choice{"claude", "claude-haiku-4-5-20251001", "low"}},
+		{name: "claude claude-haiku-4-5 low", want: Choice{"claude", "claude-haiku-4-5", "low"}},
 		{name: "codex/gpt-9", want: choice("codex", "gpt-9")},
 		{name: "gpt-9-codex", want: choice("codex", "gpt-9-codex")},
 		{name: "gemini/auto", want: choice("gemini", "auto")},
@@ -170,7 +170,7 @@ func TestExactly(t *testing.T) {
 		"gpt-9":       {}, // it is unknown whether this is a model
 		"1m":          {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {},
 
-		"claude-opus-4-8": {"claude", "claude-opus-4-8", ""}, "claude/claude-opus-4-1": {"claude", "claude-opus-4-1", ""},
+		"claude-opus-4-8": {"claude", "claude-opus-4-8", ""}, "claude/opus-4-1": {"claude", "opus-4-1", ""},
 
 		"codex high": {},
 	} {

@@ -22,7 +22,8 @@ const (
 func lockedClaude(t *testing.T, program string) string {
 	t.Helper()
 	refusing := t.TempDir()
-	if _, err := agent.InstallAt(refusing, map[string]string{agent.AnyPrompt: `[[error 401 times=60]]`}); err != nil {
+	refusal := map[string]string{agent.AnyPrompt: `[[error 401 times=60]]`}
+	if _, err := agent.InstallAt(refusing, refusal); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "claude")
@@ -51,7 +52,7 @@ func (town *town) awaitDeleted(said telegram.Message) {
 // Claude is logged in by a token that its user sends. Nobody sees the token, and nothing but the key's own file has it.
 func TestClaudeIsLoggedInByAToken(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) {
-		c.Agents.Claude.Path, c.Agents.Fallback, c.Log.Level = lockedClaude(t, c.Agents.Claude.Path), nil, "debug"
+		c.Agents.Claude.Path, c.Log.Level = lockedClaude(t, c.Agents.Claude.Path), "debug"
 	})
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	o := town.ordealWithLog()
@@ -123,7 +124,8 @@ func TestAnACPAgentIsLoggedIn(t *testing.T) {
 	town.pressOn(card, "🔑 Log in to Gem")
 	ways := town.awaitButton("With a browser")
 	for _, part := range []string{
-		"How should Gem log in?", town.cfg.Agents.Gemini.Path + " --acp --login", "ductor secret set gem.GEM_KEY",
+		"How should Gem log in?", town.cfg.Agents.Gemini.Path + " --acp --login",
+		"ductor secret set gem.GEM_KEY",
 	} {
 		if !strings.Contains(ways.Text, part) {
 			t.Errorf("the ways are %q, without %q", ways.Text, part)

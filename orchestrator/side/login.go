@@ -1,6 +1,7 @@
 package side
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -117,13 +118,7 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 }
 
 // reasonOf returns the reason of an error without the agent's name, because the text around it has the name.
-func reasonOf(err error) string {
-	var f *cli.Failure
-	if errors.As(err, &f) && f.Reason != "" {
-		return cli.ShortLine(f.Reason)
-	}
-	return cli.ShortLine(err.Error())
-}
+func reasonOf(err error) string { return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error())) }
 
 // tell sends a notice, also while ductor stops.
 func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
