@@ -93,7 +93,7 @@ var seedRows = map[int][]string{
 	39: {`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started,
 			ended, answer, outcome, delivered, kind, role, asks, number, upto) VALUES
 			('entry', 's', 7, 0, 1, 'p', 0, 'done', 'codex', 'm', 1, 2, 3, 'a', '{}', 1, 'work', 'r', 'done', 9, 8)`},
-	40: {`INSERT INTO plan_limits (agent, account, limits) VALUES ('claude', '',
+	41: {`INSERT INTO plan_limits (agent, account, limits) VALUES ('claude', '',
 			'[{"window":{"span_ns":18000000000000},"used":0.61,"resets":"2026-11-27T18:30:00Z",
 			"seen":"2026-11-27T16:00:00Z"}]')`},
 }
@@ -136,7 +136,7 @@ func minRows() map[int]map[string]int {
 		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 24: {"steps": 1},
 		26: {"changes": 1}, 27: {"budget_notes": 1},
 		28: {"languages": 1}, 29: {"health": 1}, 31: {"alerts": 1}, 32: {"users": 1, "invitations": 1},
-		33: {"topics": 1},
+		33: {"topics": 1}, 41: {"plan_limits": 1},
 	}
 }
 
