@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -78,25 +77,18 @@ func (o *Options) terminalLine(m authMethod) string {
 	return cli.ShellLine(slices.Concat(words, []string{o.Path}, o.Args, m.Args))
 }
 
-// loginAdvice tells the user in one sentence how to log the agent in.
+// loginAdvice tells the user in one sentence how to log the agent in, by the first of its ways.
 func (o *Options) loginAdvice(logins []cli.Login) string {
-	var ways []string
-	for _, l := range logins {
-		way := ""
-		switch l.Kind {
-		case cli.LoginByCommand:
-			way = "run " + l.Command + " in a terminal of its machine"
-		case cli.LoginByVariable:
-			way = "set " + l.Variable + " by: ductor secret set " + string(o.Agent) + "." + l.Variable
-		default:
-			way = "log in from /model in the chat"
-		}
-		if !slices.Contains(ways, way) {
-			ways = append(ways, way)
-		}
+	if len(logins) == 0 {
+		return ""
 	}
-	advice := strings.Join(ways, ", or ")
-	return strings.ToUpper(advice[:min(1, len(advice))]) + advice[min(1, len(advice)):]
+	switch l := logins[0]; l.Kind {
+	case cli.LoginByCommand:
+		return "Run " + l.Command + " in a terminal of its machine"
+	case cli.LoginByVariable:
+		return "Set " + l.Variable + " by: ductor secret set " + string(o.Agent) + "." + l.Variable
+	}
+	return "Log in from /model in the chat"
 }
 
 var _ cli.LoginProvider = (*Provider)(nil)

@@ -118,7 +118,7 @@ func TestAnACPAgentIsLoggedIn(t *testing.T) {
 	})
 	town.say("hello")
 	card := town.awaitButton("🔑 Log in to Gem")
-	if !strings.Contains(card.Text, "Gem is not logged in: Log in from /model in the chat, or run ") {
+	if !strings.Contains(card.Text, "Gem is not logged in: Log in from /model in the chat.") {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.pressOn(card, "🔑 Log in to Gem")

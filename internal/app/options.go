@@ -134,8 +134,9 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
-		Gateway: a.gateway(), Tokens: a.tools.tokens.of(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
-		Chat: viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
+		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
+		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
+		Chat:   viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,

@@ -9,7 +9,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/keys"
-	"ductor/orchestrator/side"
 )
 
 // tokens holds the tokens that agents got since the start of ductor. A nil tokens has none.
@@ -20,9 +19,6 @@ type tokens struct {
 	mu     sync.Mutex
 	values map[keys.Name]string
 }
-
-// of returns t for the desk that logs in agents.
-func (t *tokens) of() side.Tokens { return side.Tokens{Try: t.try, Keep: t.keep} }
 
 // try gives a token to an agent; see side.Tokens.
 func (t *tokens) try(agent cli.Agent, variable, token string) (undo func()) {
