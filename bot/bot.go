@@ -14,6 +14,7 @@ import (
 	"ductor/bot/checks"
 	"ductor/bot/display"
 	"ductor/bot/files"
+	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/project"
@@ -54,6 +55,7 @@ type Options struct {
 
 	Aliases func() map[string]naming.Alias // returns the current aliases for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available
+	Offers  menu.Offers                    // new agents, for /model
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions

@@ -77,7 +77,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.transcripts = transcript.New(transcript.Options{Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.opts.Aliases, Now: o.Now, Lang: o.Lang, Go: spawn,
+		Service: p.desk, Aliases: p.opts.Aliases, Offers: p.opts.Offers, Now: o.Now, Lang: o.Lang, Go: spawn,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},

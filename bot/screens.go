@@ -55,6 +55,7 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(s.usage.Plot)},
 		users.Action:     {orchestrator.ManageUsers, onScreen(s.users.Press)},
 		files.Action:     {orchestrator.ReachFiles, file},
+		menu.OfferAction: {orchestrator.ManageDuctor, onScreen(s.menus.PressOffer)},
 	}
 }
 

@@ -45,29 +45,27 @@ const (
 	resetJitter   = 2 * time.Minute // between two reports of the same reset
 )
 
-const (
-	day  = 24 * time.Hour
-	week = 7 * day
-)
+const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
 // Merge returns the limits with what the agent reported at a time. A report may lack limits and resets that the agent
 // reported earlier. Merge drops limits without a plausible value, and limits whose window is over.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {
-		l.Seen, l.Window = now, l.Window.plausible()
-		switch over := !l.Resets.IsZero() && !l.Resets.After(now); {
-		case math.IsNaN(l.Used) || over:
-			continue
-		case l.Resets.Sub(now) > cmp.Or(l.Window.Span, longestWindow)+resetJitter:
+		l.Seen, l.Window.Of = now, OneLine(strings.ToValidUTF8(l.Window.Of, ""), longestModels)
+		if l.Window.Span < 0 || l.Window.Span > longestWindow {
+			l.Window.Span = 0
+		}
+		if l.Resets.Sub(now) > cmp.Or(l.Window.Span, longestWindow)+resetJitter {
 			l.Resets = time.Time{}
 		}
+		if math.IsNaN(l.Used) || l.over(now) {
+			continue
+		}
 		l.Used = min(max(l.Used, 0), 1)
-		if i := slices.IndexFunc(before, l.sameWindow); i >= 0 {
-			// The same window keeps its reset, by which ductor recognizes it.
-			if old := before[i].Resets; l.Resets.IsZero() || l.Resets.Sub(old).Abs() <= resetJitter {
-				l.Resets = old
-			}
+		i := slices.IndexFunc(before, l.sameWindow)
+		if i >= 0 && (l.Resets.IsZero() || l.Resets.Sub(before[i].Resets).Abs() <= resetJitter) {
+			l.Resets = before[i].Resets // ductor recognizes the window by it
 		}
 		merged = append(slices.DeleteFunc(merged, l.sameWindow), l)
 	}
@@ -81,14 +79,6 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 	})
 	a.Limits = merged
 	return a
-}
-
-func (w LimitWindow) plausible() LimitWindow {
-	if w.Span < 0 || w.Span > longestWindow {
-		w.Span = 0
-	}
-	w.Of = OneLine(strings.ToValidUTF8(w.Of, ""), longestModels)
-	return w
 }
 
 func (l PlanLimit) sameWindow(other PlanLimit) bool { return l.Window == other.Window }
@@ -150,10 +140,10 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	return p.Text("common.because", who, strings.Join(parts, " · "))
 }
 
-// LimitLines describes the limits of each account in a line that ends with a line break.
+// LimitLines describes the current limits of each account in a line that ends with a line break.
 func LimitLines(p lang.Printer, all []AccountLimits, now time.Time) (lines string) {
 	for _, a := range all {
-		if line := a.Text(p, now); line != "" {
+		if line := a.Current(now).Text(p, now); line != "" {
 			lines += line + "\n"
 		}
 	}
@@ -165,8 +155,6 @@ func (l PlanLimit) text(p lang.Printer, now time.Time) (text string) {
 	switch span := l.Window.Span; {
 	case span == 0:
 		text = p.Text("limit.plan", percent)
-	case span == day:
-		text = p.Text("limit.day", percent)
 	case span == week:
 		text = p.Text("limit.week", percent)
 	case span < 2*day:

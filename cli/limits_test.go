@@ -42,9 +42,9 @@ func TestLimitsInWords(t *testing.T) {
 			"Claude（work）：5 小时内已用 79%，18:30 重置 · 本周已用 80%，11月30日 04:00 重置" +
 				" · 本周已用 99%（opus），12月6日 16:00 重置"},
 		{"", []PlanLimit{limit(0, 0, 0), limit(day, 1, 0), limit(30*day, 0.5, 0), limit(90*time.Minute, 0.29, 0)},
-			"Claude: 0 % of the plan · 100 % of the day · 50 % of 30 days · 29 % of 1 h 30 min",
-			"Claude: 0 % des Tarifs · 100 % des Tages · 50 % von 30 Tage · 29 % von 1 h 30 min",
-			"Claude：套餐已用 0% · 今日已用 100% · 30 天内已用 50% · 1 小时 30 分钟内已用 29%"},
+			"Claude: 0 % of the plan · 100 % of 24 h · 50 % of 30 days · 29 % of 1 h 30 min",
+			"Claude: 0 % des Tarifs · 100 % von 24 h · 50 % von 30 Tage · 29 % von 1 h 30 min",
+			"Claude：套餐已用 0% · 24 小时内已用 100% · 30 天内已用 50% · 1 小时 30 分钟内已用 29%"},
 		{"", nil, "", "", ""},
 	} {
 		a := AccountLimits{Agent: "claude", Account: tt.account, Limits: tt.limits}

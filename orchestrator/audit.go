@@ -108,8 +108,8 @@ type BudgetScope string
 type LimitStore interface {
 	// MergeLimits merges reported limits into those of an account, and returns the result; see cli.AccountLimits.
 	MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Time) (cli.AccountLimits, error)
-	// PlanLimits lists the current limits of all accounts, sorted by agent and account.
-	PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error)
+	// PlanLimits lists the last limits of all accounts, sorted by agent and account.
+	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
 }
 
 // SpendingStore stores usage. internal/store implements it. Store.FinishTurn counts a turn in its own transaction.

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures Menus. All fields are required.
+// Options configures Menus. All fields but Offers are required.
 type Options struct {
 	Service Service
 	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
@@ -21,6 +21,7 @@ type Options struct {
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Aliases func() map[string]naming.Alias // aliases of models, now; see naming.Names
+	Offers  Offers
 }
 
 // Menus manages the open menus. Safe for concurrent use.
@@ -35,6 +36,7 @@ type Menus struct {
 	now     func() time.Time
 	lang    *lang.Choices
 	aliases func() map[string]naming.Alias
+	offers  Offers
 
 	mu   sync.Mutex
 	byID map[string]openMenu // by nonce
@@ -50,7 +52,7 @@ type openMenu struct {
 // New returns Menus.
 func New(o Options) *Menus {
 	return &Menus{
-		service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases,
+		service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases, offers: o.Offers,
 		byID: make(map[string]openMenu),
 	}
 }

@@ -252,3 +252,44 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	}
 	return k.open(in, m), nil
 }
+
+// OfferAction is the action of the buttons below the offer of an agent.
+const OfferAction = "ao"
+
+// NewAgent is an installed agent that the configuration lacks.
+type NewAgent struct{ ID, Name, Program string }
+
+// Offers adds new agents to the configuration. Safe for concurrent use.
+type Offers struct {
+	// Next returns the agents that were not offered yet, and records that they are now. nil means that there are none.
+	Next func() []NewAgent
+	// Add adds an agent, which is used after a restart.
+	Add func(id string) error
+}
+
+// Offers returns a page for each new agent. Each agent is offered once, to an owner in a private chat.
+func (k *Menus) Offers(by orchestrator.Press) (pages []tgapi.Page) {
+	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
+		return nil
+	}
+	p := k.lang.Of(by.Conversation.Chat)
+	for _, a := range k.offers.Next() {
+		pages = append(pages, tgapi.Page{Text: p.Text("menu.agent-offer", a.Name, a.Program), Keyboard: tgapi.Keyboard{{
+			tgapi.NewButton(p.Text("menu.agent-add", a.Name), OfferAction, a.ID),
+			tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
+		}}})
+	}
+	return pages
+}
+
+// PressOffer handles a press of a button below an offer.
+func (k *Menus) PressOffer(_ context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+	p := k.lang.Of(by.Conversation.Chat)
+	if id, no := strings.CutPrefix(data, "-"); no {
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-declined", id)}}, nil
+	}
+	if k.offers.Add == nil || k.offers.Add(data) != nil { // the buttons stay
+		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
+	}
+	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil
+}

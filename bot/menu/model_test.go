@@ -251,3 +251,32 @@ func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+// TestOffersAreForOwners tests that only an owner in a private chat uses up the offer of a new agent.
+func TestOffersAreForOwners(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		asked := 0
+		r.offers = Offers{
+			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
+			Add:  func(id string) error { return errors.New("full") },
+		}
+		press := by(owner)
+		if pages := r.Offers(press); pages != nil || asked > 0 {
+			t.Errorf("a user is offered %v", pages)
+		}
+		press.Role = orchestrator.RoleOwner
+		press.Conversation.Chat = group
+		if pages := r.Offers(press); pages != nil || asked > 0 {
+			t.Errorf("a group is offered %v", pages)
+		}
+		press.Conversation.Chat = owner
+		pages := r.Offers(press)
+		if len(pages) != 1 || !slices.Equal(buttonNames(pages[0].Keyboard), []string{"Add OpenCode", "Not now"}) {
+			t.Fatalf("an owner is offered %v", pages)
+		}
+		_, data, _ := strings.Cut(pages[0].Keyboard[0][0].Data, ":")
+		if a, err := r.PressOffer(t.Context(), press, data); err != nil || a.Edit.Text != "" || a.Text == "" {
+			t.Errorf("an error becomes %+v, %v", a, err)
+		}
+	})
+}

@@ -26,7 +26,7 @@ const (
 // Store is the part of the store that the screen reads. internal/store implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
-	PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error)
+	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
 }
 
@@ -125,7 +125,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	limits, err := s.Store.PlanLimits(ctx, s.Now())
+	limits, err := s.Store.PlanLimits(ctx)
 	if err != nil {
 		return tgapi.Page{}, err
 	}

@@ -19,7 +19,7 @@ func (a *asked) Usage(_ context.Context, q orchestrator.UsageQuery) ([]orchestra
 	return nil, nil
 }
 
-func (*asked) PlanLimits(context.Context, time.Time) ([]cli.AccountLimits, error) { return nil, nil }
+func (*asked) PlanLimits(context.Context) ([]cli.AccountLimits, error) { return nil, nil }
 
 func (*asked) AuditSince(context.Context, time.Time, int) ([]orchestrator.AuditEntry, error) {
 	return nil, nil

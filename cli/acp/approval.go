@@ -119,7 +119,8 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 		said["toolCall.title"] = title
 	case command != "" && title != command && ev.Reason == "":
 		said["toolCall.title"], ev.Reason = title, title
-	case len(ev.Changes) == 1 && (cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, title)):
+	case len(ev.Changes) == 1 &&
+		(cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
 		said["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)
@@ -140,7 +141,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			"toolCall.content._meta.kind", "toolCall.rawInput.files.additions", "toolCall.rawInput.files.deletions",
 		},
 	}
-	read.Said["toolCall._meta.toolName"] = ev.Tool
+	read.Said["toolCall._meta.toolName"], read.Said["toolCall.name"] = ev.Tool, ev.Tool
 	if plan := cli.TextsOf(t.call.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
 		// Qwen Code names its tool and repeats the plan.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan

@@ -176,7 +176,8 @@ func (c choice) ids() []string {
 // of returns the option for a purpose.
 func (c configOptions) of(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
-		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) }, // Cline also puts its provider there
+		// Cline also puts its provider into the category of the model.
+		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) },
 		func(o configOption) bool { return o.Category == p },
 		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },
 	} {

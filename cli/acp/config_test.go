@@ -214,6 +214,9 @@ func TestTheSessionsThatAnAgentLists(t *testing.T) {
 	if all, err = p.StoredSessions(t.Context(), t.TempDir()); err != nil || len(all) != 0 {
 		t.Errorf("elsewhere %+v, %v", all, err)
 	}
+	if all, err = p.StoredSessions(t.Context(), req.Dir); err != nil || len(all) != 5 {
+		t.Errorf("a second time %+v, %v", all, err)
+	}
 	if words := p.ResumeCommand("x"); words != nil {
 		t.Errorf("in a terminal %q", words)
 	}

@@ -62,6 +62,9 @@ func (o *Options) logins(methods authMethods) (all []cli.Login) {
 			all = append(all, cli.Login{ID: m.ID, Name: name, Kind: cli.LoginByAgent})
 		}
 	}
+	if o.known.Login != "" {
+		all = append(all, cli.Login{Kind: cli.LoginByCommand, Command: o.known.Login})
+	}
 	return all
 }
 

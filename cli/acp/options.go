@@ -90,6 +90,7 @@ type Options struct {
 
 	quirks Quirks // see agentProcess.become
 	advice string // Login in the words of the agent's offers
+	known  Entry  // of the catalogue
 }
 
 // Quirks describe how an agent deviates from the protocol.
@@ -166,7 +167,7 @@ func (o *Options) argv(req cli.Request) []string {
 }
 
 func (o *Options) env(req cli.Request) []string {
-	var extra map[string]string
+	extra := o.known.Env
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}

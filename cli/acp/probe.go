@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/shared"
@@ -18,7 +19,10 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, "Install "+string(p.opts.Agent)+", or set its path")}
+		install := p.opts.known.HowToInstall(p.opts.Agent)
+		return cli.Auth{
+			State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, install),
+		}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
@@ -26,6 +30,9 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		auth.State, auth.Method = cli.Installed, ""
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
 			auth.Fix = cmp.Or(f.Reason, f.Error())
+			if run := p.opts.known.Login; run != "" && !strings.Contains(auth.Fix, run) {
+				auth.Fix = strings.TrimSuffix(auth.Fix, ".") + ". Run " + run + "."
+			}
 		} else {
 			auth.Problem = f
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -39,9 +38,13 @@ var (
 // New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
-	holds := HoldsOf(filepath.Base(o.Path))
+	known, _ := EntryOf(o.Path)
+	holds := maps.Clone(known.Holds)
+	if holds == nil {
+		holds = map[cli.PermissionMode]Holding{}
+	}
 	maps.Copy(holds, o.Holds)
-	o.Holds = holds
+	o.Holds, o.known = holds, known
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}

@@ -12,17 +12,21 @@ import (
 	"ductor/internal/realagent"
 )
 
-// usersAgent returns a provider over a real agent that users configure, with a simulated model, and its working directory.
+// usersAgent returns a provider over a real agent that users configure, with a simulated model, and its working
+// directory.
 func usersAgent(t *testing.T, name string) (*Provider, string) {
 	t.Helper()
 	c := realagent.OfProtocol()[name](t, realagent.Model(t, realagent.Key).URL())
 	return New(Options{
-		ProviderOptions: cli.ProviderOptions{Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: c.Names()},
-		Agent:           cli.Agent(name), Args: c.ACPArgs, StartLimit: 3 * time.Minute,
+		ProviderOptions: cli.ProviderOptions{
+			Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: c.Names(),
+		},
+		Agent: cli.Agent(name), Args: c.ACPArgs, StartLimit: 3 * time.Minute,
 	}), c.Work
 }
 
-// One turn of each real agent in ask: it asks before it runs a command, although its own default is to run it, and answers.
+// One turn of each real agent in ask: it asks before it runs a command, although its own default is to run it, and
+// answers.
 func TestRealAgentsAnswer(t *testing.T) {
 	for name := range realagent.OfProtocol() {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +41,8 @@ func TestRealAgentsAnswer(t *testing.T) {
 			s.Turn(t.Context(), req, func(ev cli.Event) {
 				switch ev := ev.(type) {
 				case cli.ApprovalAsked:
-					if _, err := os.Stat(filepath.Join(dir, "made")); err == nil || !strings.Contains(string(ev.Input), "touch made") {
+					_, err := os.Stat(filepath.Join(dir, "made"))
+					if err == nil || !strings.Contains(string(ev.Input), "touch made") {
 						t.Errorf("it asks for %s, and has done it: %v", ev.Input, err == nil)
 					}
 					asked++
@@ -53,7 +58,8 @@ func TestRealAgentsAnswer(t *testing.T) {
 			switch {
 			case asked != 1:
 				t.Errorf("it asks %d times, and answers %q, %+v", asked, r.Text, r.Err)
-			case !strings.Contains(started.Title, "echo of the tool") || ended.Failed() || !strings.Contains(ended.Output, "of the tool"):
+			case !strings.Contains(started.Title, "echo of the tool") || ended.Failed() ||
+				!strings.Contains(ended.Output, "of the tool"):
 				t.Errorf("the tool is %+v and %+v", started, ended)
 			case r.Err != nil || !strings.HasSuffix(r.Text, "It is done."):
 				t.Errorf("it answers %q, %+v", r.Text, r.Err)
@@ -62,7 +68,8 @@ func TestRealAgentsAnswer(t *testing.T) {
 	}
 }
 
-// These are the cases of the suite for real agents. The other cases are impossible with them, or cost seconds of CPU time each.
+// These are the cases of the suite for real agents. The other cases are impossible with them, or cost seconds of CPU
+// time each.
 func TestRealConformance(t *testing.T) {
 	realagent.LongOnly(t)
 	const (
@@ -72,7 +79,8 @@ func TestRealConformance(t *testing.T) {
 	for name := range realagent.OfProtocol() {
 		cannot := clitest.Cannot{}
 		cannot.Leave(fault, clitest.CrashInText, clitest.SilentExit, clitest.LongLine, clitest.AbortDeaf)
-		cannot.Leave(asSaid, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.Deadline, clitest.AdoptUnsent)
+		cannot.Leave(asSaid, clitest.AbortBefore, clitest.AbortAway, clitest.CloseUnused, clitest.Deadline,
+			clitest.AdoptUnsent)
 		if strings.HasSuffix(name, "-acp") {
 			cannot.Leave("the parent of its shells is the agent, whose end the adapter survives", clitest.CrashInTool)
 		}

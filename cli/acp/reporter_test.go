@@ -149,7 +149,8 @@ func TestACommandInATerminalOfTheAgent(t *testing.T) {
 	if got := tool.over(statusFailed, nil); got.Output != "of the tool" || got.ExitCode == nil || *got.ExitCode != 3 {
 		t.Errorf("it ended as %+v", got)
 	}
-	tool.merge(toolCall{Meta: json.RawMessage(`{"terminal_output_delta":{"data":"` + strings.Repeat("é", terminalKept) + `"}}`)}, nil)
+	much := `{"terminal_output_delta":{"data":"` + strings.Repeat("é", terminalKept) + `"}}`
+	tool.merge(toolCall{Meta: json.RawMessage(much)}, nil)
 	if got := tool.over(statusFailed, nil); len(got.Output) > terminalKept || !utf8.ValidString(got.Output) {
 		t.Errorf("%d bytes are kept", len(got.Output))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli.StoredSession, err error) {
 	can := proc.hello.Capabilities.Session.List != nil
 	proc.provider.lists.Store(&can)
-	for params := (listParams{Dir: dir}); can; {
+	for params, more := (listParams{Dir: dir}), can; more; {
 		var page listed
 		if err := proc.call(ctx, methodList, params, &page); err != nil {
 			return nil, proc.options().failure(err)
@@ -82,12 +83,20 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 				First: title, Last: title, Used: used,
 			})
 		}
-		can = page.Next != "" && page.Next != params.Cursor && len(all) < listPages*listMost
+		more = page.Next != "" && page.Next != params.Cursor && len(all) < listPages*listMost
 		params.Cursor = page.Next
 	}
 	slices.SortStableFunc(all, func(a, b cli.StoredSession) int { return b.Used.Compare(a.Used) })
 	return all[:min(len(all), listMost)], nil
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns nothing, because the protocol does not tell how.
-func (p *Provider) ResumeCommand(cli.AgentSessionID) []string { return nil }
+// ResumeCommand implements cli.SessionKeeper. It returns nothing if the catalogue does not tell how.
+func (p *Provider) ResumeCommand(id cli.AgentSessionID) (words []string) {
+	for _, word := range p.opts.known.Resume {
+		if word == p.opts.known.Command {
+			word = p.opts.Path
+		}
+		words = append(words, strings.ReplaceAll(word, sessionMark, string(id)))
+	}
+	return words
+}

@@ -77,8 +77,8 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.name = cmp.Or(own, t.call.ToolKind, "tool")
 }
 
-// watchTerminal adds the news of a command that the agent runs in a terminal of its own. The protocol has no place for them; adapters of
-// Codex and Claude put them there.
+// watchTerminal adds the news of a command that the agent runs in a terminal of its own. The protocol has no place for
+// them; adapters of Codex and Claude put them there.
 func (t *tool) watchTerminal(meta json.RawMessage) {
 	var news struct {
 		Delta struct {

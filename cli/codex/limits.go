@@ -1,10 +1,22 @@
 package codex
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
+	"ductor/cli/shared"
 )
+
+// rateLimits are the limits of a plan, or of the models with this name.
+type rateLimits struct {
+	Primary   *rateWindow `json:"primary"`
+	Secondary *rateWindow `json:"secondary"`
+	Name      string      `json:"limitName"` // empty for the plan
+}
 
 type rateWindow struct {
 	Used     float64 `json:"usedPercent"`
@@ -12,21 +24,43 @@ type rateWindow struct {
 	ResetsAt float64 `json:"resetsAt"`           // seconds since 1970
 }
 
-func (w rateWindow) limit(of string) cli.PlanLimit {
-	return cli.PlanLimit{
-		Window: cli.LimitWindow{Span: time.Duration(min(max(w.Minutes, 0), maxMinutes)) * time.Minute, Of: of},
-		Used:   w.Used / 100, Resets: cli.UnixTime(w.ResetsAt),
+// limitsUpdated is the notification of new limits. It has only the last limits of those that the account has.
+const limitsUpdated = "account/rateLimits/updated"
+
+// readLimits requests all limits of the account, at most once in a minute. The running turns get them. Only the reading
+// goroutine calls it.
+func (h *server) readLimits() {
+	if time.Since(h.limitsRead) < time.Minute || h.Peer().Past() {
+		return
 	}
+	h.limitsRead = time.Now()
+	h.Peer().Ask(context.Background(), rpc.Prompt{
+		ID: h.Peer().NextID(), Method: "account/rateLimits/read", Params: struct{}{},
+		Mark: func(int) cli.Mark { return cli.Mark{} }, Unsent: func(error) {},
+		Answered: func(m rpc.Message) {
+			var all struct {
+				ByID map[string]rateLimits `json:"rateLimitsByLimitId"`
+			}
+			_ = m.Read(Agent, "account/rateLimits/read", &all) // only accounts of ChatGPT have limits
+			for _, id := range slices.Sorted(maps.Keys(all.ByID)) {
+				for _, s := range h.All() {
+					n := news{method: limitsUpdated, notice: &notice{RateLimits: all.ByID[id]}}
+					s.Deliver(shared.Item[news]{End: m.End, Message: n}, 0)
+				}
+			}
+		},
+	})
 }
 
-const maxMinutes = 1e6 // of a window; no window is so long
-
-// rateLimits handles the limits that Codex reports for the plan, or for the models of a limit with a name.
-func (p *liveParser) rateLimits(of string, windows ...*rateWindow) {
+// rateLimits handles limits that Codex reports.
+func (p *liveParser) rateLimits(r rateLimits) {
 	var reported cli.LimitsReported
-	for _, w := range windows {
+	for _, w := range []*rateWindow{r.Primary, r.Secondary} {
 		if w != nil {
-			reported.Limits = append(reported.Limits, w.limit(of))
+			span := time.Duration(min(max(w.Minutes, 0), 1e6)) * time.Minute
+			reported.Limits = append(reported.Limits, cli.PlanLimit{
+				Window: cli.LimitWindow{Span: span, Of: r.Name}, Used: w.Used / 100, Resets: cli.UnixTime(w.ResetsAt),
+			})
 		}
 	}
 	if len(reported.Limits) == 0 {

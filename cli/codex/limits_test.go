@@ -44,7 +44,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 		{`{"primary":{"usedPercent":100,"resetsAt":1796068518}}`,
 			[]cli.Event{reports(limit(0, "", 1, 1796068518)), cli.RateLimited{ResetAt: time.Unix(1796068518, 0)}}},
 		{`{"secondary":{"usedPercent":101,"windowDurationMins":1e300,"resetsAt":1e300}}`, // it warns once
-			[]cli.Event{reports(limit(maxMinutes*time.Minute, "", 1.01, 0))}},
+			[]cli.Event{reports(limit(1e6*time.Minute, "", 1.01, 0))}},
 		{`{"primary":{"usedPercent":-1,"windowDurationMins":-5,"resetsAt":-5}}`,
 			[]cli.Event{reports(limit(0, "", -0.01, 0))}},
 		{`{}`, nil},

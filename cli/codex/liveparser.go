@@ -139,8 +139,8 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 		p.trouble(n)
 	case "thread/tokenUsage/updated":
 		p.count(n.TokenUsage)
-	case "account/rateLimits/updated":
-		p.rateLimits(n.RateLimits.Name, n.RateLimits.Primary, n.RateLimits.Secondary)
+	case limitsUpdated:
+		p.rateLimits(n.RateLimits)
 	case "warning":
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(n.Message)})
 	case "model/rerouted":

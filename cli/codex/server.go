@@ -24,6 +24,8 @@ type server struct {
 	starting map[mcpServer]string // missing servers, each with its problem, until a turn reports them
 	defaults *settings
 	agreed   map[cli.AgentSessionID]agreed
+
+	limitsRead time.Time // the last request of readLimits
 }
 
 // news is something that a turn must handle. If all fields are zero, the turn should only check its state.
@@ -118,7 +120,11 @@ func (h *server) Notified(m rpc.Message) {
 	case m.Method == "mcpServer/startupStatus/updated":
 		h.serverStarts(n.ThreadID, m.Params)
 		return
-	case m.Method != "account/rateLimits/updated":
+	case m.Method == limitsUpdated:
+		if n.RateLimits.Primary != nil {
+			h.readLimits()
+		}
+	default:
 		s, ok := h.Of(n.ThreadID)
 		if n.helper = !ok && n.Item != nil; n.helper {
 			s = h.asking(n.ThreadID)

@@ -69,11 +69,7 @@ type notice struct {
 
 	TokenUsage tokenUsage `json:"tokenUsage"`
 
-	RateLimits struct {
-		Primary   *rateWindow `json:"primary"`
-		Secondary *rateWindow `json:"secondary"`
-		Name      string      `json:"limitName"` // of the limits of some models; empty for those of the plan
-	} `json:"rateLimits"`
+	RateLimits rateLimits `json:"rateLimits"`
 
 	helper bool // of a thread that the turn's thread started
 

@@ -78,6 +78,27 @@ func TestTheLimitsOfThePlans(t *testing.T) {
 	}
 }
 
+// Codex reports only those limits that change last, so ductor asks it for the others.
+func TestAllLimitsOfCodexAreRead(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Agents.Default, c.Permissions.Mode = "codex", "bypass" })
+	reset := time.Now().Add(2 * time.Hour)
+	other := fmt.Sprintf(`{"limitId":"other","limitName":"gpt-5.5-sonic","primary":{"usedPercent":12,`+
+		`"windowDurationMins":60,"resetsAt":%d}}`, time.Now().Add(time.Hour).Unix())
+	town.say(`%s[[limits %q]][[tool cmd="until test -e go; do sleep 0.02; done"]][[text "done"]]`,
+		limitsOf("codex", 0.61, 0.38, reset), other)
+	for deadline := time.Now().Add(patience); ; {
+		m := town.answer("/usage", "by day")
+		if strings.Contains(m, "12 % of 1 h (gpt-5.5-sonic)") && strings.Contains(m, "61 % of 5 h") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/usage begins with %q", m)
+		}
+	}
+	town.makeFile("go", nil)
+	town.awaitDone(1)
+}
+
 // Before the limit is reached, a running turn can be postponed until the reset.
 func TestATurnIsPostponedUntilTheReset(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })

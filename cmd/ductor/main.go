@@ -62,7 +62,7 @@ func command(env config.Environment) *cobra.Command {
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env),
 		mcpCommand(env, sub.Tokens(from)), sendCommand())
 	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from),
-		sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()))
+		sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()), sub.Agents(env, from))
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))

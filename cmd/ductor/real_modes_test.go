@@ -11,14 +11,14 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// askedOf is how many of the eleven commands and the file each agent asks about in ask, after a denial of each. Qwen Code refuses `sed -i` on
-// a file that it has not read, and the sandbox of Codex refuses commands.
+// askedOf is how many of the eleven commands and the file each agent asks about in ask, after a denial of each. Qwen
+// Code refuses `sed -i` on a file that it has not read, and the sandbox of Codex refuses commands.
 func askedOf() map[string]int {
 	return map[string]int{"opencode": 12, "qwen": 11, "cline": 12, "claude-agent-acp": 12, "codex-acp": 1}
 }
 
-// The agents that users configure are held to plan, ask and accept-edits as ductor is configured for them, though their own default is to run
-// everything. In bypass they do everything.
+// The agents that users configure are held to plan, ask and accept-edits as ductor is configured for them, though their
+// own default is to run everything. In bypass they do everything.
 func TestUsersAgentsAreHeldToTheirModes(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, asks := range askedOf() {
@@ -47,7 +47,9 @@ func TestUsersAgentsAreHeldToTheirModes(t *testing.T) {
 				t.Errorf("in bypass the agent asks %d times", asked)
 			}
 			after := m.disk()
-			for _, name := range []string{"touched", "made", "echoed", "copied", "elsewhere", "teed", "package.json", "written.txt"} {
+			for _, name := range []string{
+				"touched", "made", "echoed", "copied", "elsewhere", "teed", "package.json", "written.txt",
+			} {
 				if _, made := after[filepath.Join(m.cfg.Projects.DefaultDir, name)]; !made {
 					t.Errorf("in bypass it does not make %s", name)
 				}
@@ -59,10 +61,12 @@ func TestUsersAgentsAreHeldToTheirModes(t *testing.T) {
 	}
 }
 
-// each makes the agent write in each way, a turn each, denies its requests, and returns their number. OpenCode ends a turn after a denial.
+// each makes the agent write in each way, a turn each, denies its requests, and returns their number. OpenCode ends a
+// turn after a denial.
 func (m *modeTown) each() (asked int) {
 	m.t.Helper()
-	scripts := []string{fmt.Sprintf("[[write path=%s text=x]]", filepath.Join(m.cfg.Projects.DefaultDir, "written.txt"))}
+	file := filepath.Join(m.cfg.Projects.DefaultDir, "written.txt")
+	scripts := []string{fmt.Sprintf("[[write path=%s text=x]]", file)}
 	for _, command := range writers() {
 		scripts = append(scripts, fmt.Sprintf("[[tool cmd=%q]]", command))
 	}

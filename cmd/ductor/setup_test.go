@@ -133,8 +133,12 @@ func freshUser(t *testing.T) (town *town, config string) {
 func TestASetupAtATerminal(t *testing.T) {
 	town, config := freshUser(t)
 	programs := t.TempDir()
-	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
+	for name, script := range map[string]string{
+		"systemctl": "#!/bin/sh\n", "opencode": protocolStub, "kilo": protocolStub,
+	} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	setup := startAtTerminal(t, "setup", "--api-base", town.srv.URL())
@@ -161,7 +165,10 @@ func TestASetupAtATerminal(t *testing.T) {
 	project := filepath.Join(t.TempDir(), "my project")
 	setup.await("The directory in which agents work", project+"\n")
 	setup.await("Where agents run", "\n")
+	setup.await("Kilo is installed here (kilo). Use it too?", "no\n")
+	setup.await("OpenCode is installed here (opencode). Use it too?", "\n")
 	setup.await("claude: ", "")
+	setup.await("opencode: ", "")
 	setup.await("The agent of new conversations", "codex\n")
 	setup.await("Write this?", "maybe\n")
 	setup.await("Please answer yes or no.", "")
@@ -185,6 +192,9 @@ func TestASetupAtATerminal(t *testing.T) {
 	}
 	if info, err := os.Stat(config); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the configuration: %v, %v", info, err)
+	}
+	if text := readFile(t, config); !strings.Contains(text, "[agents.acp.opencode]") || strings.Contains(text, "kilo") {
+		t.Errorf("the agents that were chosen are not those of\n%s", text)
 	}
 	if n := len(guesser.View().FromBot()); n != 0 {
 		t.Errorf("the stranger got %d answers", n)

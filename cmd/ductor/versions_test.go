@@ -12,20 +12,23 @@ import (
 	"time"
 )
 
-// testedAgents are the agents that tests drive. name is their label in docs/agents.md, pkg the package that test/agents pins.
+// testedAgents are the agents that tests drive. name is their label in docs/agents.md, pkg the package that test/agents
+// pins.
 var testedAgents = []struct{ name, pkg string }{
-	{"Claude Code", "@anthropic-ai/claude-code"}, {"Codex", "@openai/codex"}, {"Gemini", "@google/gemini-cli"}, {"Copilot", "@github/copilot"},
+	{"Claude Code", "@anthropic-ai/claude-code"}, {"Codex", "@openai/codex"},
+	{"Gemini", "@google/gemini-cli"}, {"Copilot", "@github/copilot"},
 	{"OpenCode", "opencode-ai"}, {"Qwen Code", "@qwen-code/qwen-code"}, {"Cline", "@cline/cli-linux-x64"},
 	{"codex-acp", "@agentclientprotocol/codex-acp"}, {"claude-agent-acp", "@agentclientprotocol/claude-agent-acp"},
 }
 
 const (
-	versionsBegin = "<!-- versions: `go test ./cmd/ductor -run TestTheDocsNameTheVersions -update` asks npm and writes this table -->\n"
-	versionsEnd   = "<!-- end of versions -->"
+	versionsBegin = "<!-- versions: `go test ./cmd/ductor -run TestTheDocsNameTheVersions -update` asks npm " +
+		"and writes this table -->\n"
+	versionsEnd = "<!-- end of versions -->"
 )
 
-// docs/agents.md names the versions that the tests drive, and the newest ones on npm at the last look. For the agents with a dialect of their
-// own, these are the same.
+// docs/agents.md names the versions that the tests drive, and the newest ones on npm at the last look. For the agents
+// with a dialect of their own, these are the same.
 func TestTheDocsNameTheVersions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "agents.md"))
 	if err != nil {
@@ -35,7 +38,8 @@ func TestTheDocsNameTheVersions(t *testing.T) {
 	if *updateDocs {
 		day = time.Now().Format(time.DateOnly)
 	}
-	table := fmt.Sprintf("%s| agent | version that the tests drive | newest on npm, %s |\n|---|---|---|\n", versionsBegin, day)
+	table := fmt.Sprintf("%s| agent | version that the tests drive | newest on npm, %s |\n|---|---|---|\n",
+		versionsBegin, day)
 	pins := pinnedAgents(t)
 	for i, agent := range testedAgents {
 		newest := regexp.MustCompile(`(?m)^\| ` + agent.name + ` \| \S+ \| (\S+) \|`).FindStringSubmatch(string(page))
@@ -77,7 +81,8 @@ func pinnedAgents(t *testing.T) map[string]string {
 	return pins
 }
 
-// checkTable compares a generated table with the one in docs/agents.md between two marks, or writes it there. The table begins with begin.
+// checkTable compares a generated table with the one in docs/agents.md between two marks, or writes it there. The table
+// begins with begin.
 func checkTable(t testing.TB, begin, end, table string, write bool) {
 	t.Helper()
 	path := filepath.Join("..", "..", "docs", "agents.md")
@@ -85,7 +90,8 @@ func checkTable(t testing.TB, begin, end, table string, write bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(begin) + `.*?` + regexp.QuoteMeta(end)).FindString(string(page))
+	between := `(?s)` + regexp.QuoteMeta(begin) + `.*?` + regexp.QuoteMeta(end)
+	have := regexp.MustCompile(between).FindString(string(page))
 	switch want := table + end; {
 	case have == want:
 	case write && have != "":

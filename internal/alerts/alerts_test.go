@@ -219,7 +219,7 @@ func TestALimitOfAPlanIsNear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &alertStore{open: map[string]orchestrator.Alert{}}
 		limit := cli.PlanLimit{Window: cli.LimitWindow{Span: 5 * time.Hour}, Resets: time.Now().Add(5 * time.Hour)}
-		check := Limits(english, func(context.Context, time.Time) ([]cli.AccountLimits, error) {
+		check := Limits(english, func(context.Context) ([]cli.AccountLimits, error) {
 			return []cli.AccountLimits{{Agent: "claude", Limits: []cli.PlanLimit{limit}}}, nil
 		}, time.Now)
 		text := func() string {

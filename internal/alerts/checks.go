@@ -113,13 +113,11 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 	}}
 }
 
-// Limits checks which limits of the agents' plans are near. Each window of a limit is one trouble, and ends without a
-// notice.
-func Limits(p Printer, limits func(context.Context, time.Time) ([]cli.AccountLimits, error),
-	now func() time.Time) Check {
+// Limits checks which limits of plans are near. Each window is one trouble, which ends without a notice.
+func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
 	return Check{"limit", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
 		at := now()
-		all, err := limits(ctx, at)
+		all, err := limits(ctx)
 		for _, a := range all {
 			for _, l := range a.Current(at).Limits {
 				key := fmt.Sprintf("limit/%s/%s/%s/%s/%d", a.Agent, a.Account, l.Window.Span, l.Window.Of,

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"ductor/bot/checks"
+	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/claude"
@@ -24,6 +26,7 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/rooted"
 	"ductor/internal/runner"
 	"ductor/orchestrator"
 )
@@ -302,4 +305,48 @@ func (a *App) examiner() func(context.Context) checks.Report {
 		agents := a.agents()
 		return a.Examine(ctx, a.now().Config, agents.providers(agents.hostEnv(a.host)))
 	}
+}
+
+// offeredFile lists the agents that were offered in chats, one line each.
+const offeredFile = "offered-agents"
+
+// nextAgents implements menu.Offers. It offers nothing if it cannot record that.
+func (a *App) nextAgents() (agents []menu.NewAgent) {
+	if !a.envs.Sandboxes.Policy().OnHost() {
+		return nil
+	}
+	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	offered := strings.Fields(string(text))
+	for _, e := range a.cfg.Agents.Addable(exec.LookPath) {
+		if !slices.Contains(offered, e.ID) {
+			offered = append(offered, e.ID)
+			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})
+		}
+	}
+	if err == nil && len(agents) > 0 {
+		err = rooted.ReplaceFile(path, []byte(strings.Join(offered, "\n")), nil)
+	}
+	if err != nil {
+		a.Log.Warn("record which agents were offered", "err", err)
+		return nil
+	}
+	return agents
+}
+
+// addAgent implements menu.Offers.
+func (a *App) addAgent(id string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	err := config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
+		if name == config.TokenVariable { // ductor removed it from its environment
+			return a.cfg.Telegram.Token.Reveal()
+		}
+		return os.Getenv(name)
+	}})
+	a.Log.Info("an agent was added to the configuration in a chat", "agent", id, "err", err)
+	return err
 }

@@ -9,12 +9,12 @@ import (
 	"ductor/orchestrator"
 )
 
-type menu struct {
+type menuGateway struct {
 	orchestrator.Gateway
 	entries []cli.MenuEntry
 }
 
-func (m menu) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return m.entries }
+func (m menuGateway) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return m.entries }
 
 // TestConfiguredModels tests that the menu gets facts about a model from the configuration only if its agent has
 // none, and that the agent's own list does not change.
@@ -23,7 +23,7 @@ func TestConfiguredModels(t *testing.T) {
 		{Agent: "claude", Models: []cli.Model{{ID: "opus"}, {ID: "haiku", Context: 7}}},
 		{Agent: "codex", Models: []cli.Model{{ID: "gpt"}, {ID: "mini", Default: true}}},
 	}
-	k := configuredModels{menu{entries: listed}, func() map[string]naming.Alias {
+	k := configuredModels{menuGateway{entries: listed}, func() map[string]naming.Alias {
 		return map[string]naming.Alias{
 			"big": {Use: "claude/Opus high", Context: 200_000, Price: cli.Price{Input: 5, Output: 25}}, "small": {Use: "claude haiku", Context: 9, Price: cli.Price{Input: 1}},
 			"other": {Use: "codex", Price: cli.Price{Output: 2}},

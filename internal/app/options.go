@@ -56,6 +56,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	}
 	if a.Load != nil {
 		o.Reload = a.reloadFor
+		o.Offers.Next, o.Offers.Add = a.nextAgents, a.addAgent
 	}
 	return o
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -93,6 +94,43 @@ type ModelName struct {
 	Key  string // dotted, such as "agents.claude.model"
 	Line int    // from 1
 	Name string // as /model takes it: "claude/opus", or "opus" without an agent
+}
+
+// Addable returns the agents of the catalogue that are installed and that the configuration lacks. look finds programs.
+func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
+	for _, e := range acp.Catalogue() {
+		if _, err := look(e.Command); err == nil && !a.Has(e) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Has reports whether the configuration has an agent of the catalogue, by its name or by its program.
+func (a Agents) Has(e acp.Entry) bool {
+	for name, s := range a.ACP {
+		if name == e.ID || filepath.Base(s.Path) == e.Command {
+			return true
+		}
+	}
+	return false
+}
+
+// With returns the configuration with another agent, as AddAgent adds it.
+func (a Agents) With(e acp.Entry) Agents {
+	all := map[string]acp.Settings{e.ID: e.Preset(acp.Settings{Enabled: true})}
+	maps.Copy(all, a.ACP)
+	a.ACP = all
+	return a
+}
+
+// presetAgent sets the defaults of an agent that the catalogue knows, unless the table names another program.
+func presetAgent(name string, table any, s *acp.Settings) {
+	values, _ := table.(map[string]any)
+	path, named := values["path"].(string)
+	if e, known := acp.FindEntry(name); known && (!named || filepath.Base(path) == e.Command) {
+		*s = e.Preset(*s)
+	}
 }
 
 // modelNames lists the models that the file names.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/cli/acp"
 	"ductor/internal/nearest"
 )
 
@@ -60,6 +61,8 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 	case *Sandbox:
 		d.sandbox(path, in, field)
 		return
+	case *acp.Settings:
+		presetAgent(path[len(path)-1], in, field)
 	}
 	switch out.Kind() {
 	case reflect.Struct:

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"ductor/cli/acp"
+	"ductor/internal/rooted"
 )
 
 // Change sets one key of a file.
@@ -207,6 +211,42 @@ func checkEdit(old, next []byte, c Change) error {
 		return errUneditable
 	}
 	return nil
+}
+
+// Replace atomically replaces the file at path, with mode 0600, if text is a valid configuration. A link stays a link.
+func Replace(path string, text []byte, env Environment) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return rooted.ReplaceFile(path, text, func(part string) error {
+		_, err := LoadFrom(filepath.Join(filepath.Dir(path), part), env)
+		return err
+	})
+}
+
+// AddAgent adds an agent of the catalogue to the file at path.
+func AddAgent(path, id string, env Environment) error {
+	e, known := acp.FindEntry(id)
+	text, _, err := readSmall(path)
+	if err == nil && !known {
+		err = errors.New("the catalogue does not have it")
+	}
+	if err == nil {
+		text, err = Edit(text, []Change{AgentChange(e)})
+	}
+	if err == nil {
+		err = Replace(path, text, env)
+	}
+	if err != nil {
+		return fmt.Errorf("add %s to %s: %w", id, path, err)
+	}
+	return nil
+}
+
+// AgentChange returns the change that adds an agent of the catalogue to a file.
+func AgentChange(e acp.Entry) Change {
+	return Change{Table: below("agents.acp", e.ID), Key: "path", Value: e.Command,
+		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }
 
 // Draft reads a file that may be incomplete, for example without a token, or missing. Its settings must be valid. text

@@ -18,13 +18,14 @@ func OfProtocol() map[string]func(t testing.TB, baseURL string) CLI {
 // Names returns the names of the variables of c, sorted.
 func (c CLI) Names() []string { return slices.Sorted(maps.Keys(c.Vars)) }
 
-// Cline returns the installed Cline, whose model's API is at baseURL. ACPArgs start it as an ACP agent. If it is not installed, the test
-// is skipped, or fails if CI=true.
+// Cline returns the installed Cline, whose model's API is at baseURL. ACPArgs start it as an ACP agent. If it is not
+// installed, the test is skipped, or fails if CI=true.
 func Cline(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	program := filepath.Join("@cline", "cli-"+platform(), "bin", "cline")
 	c := newCLI(t, "Cline", program, program)
-	writeHome(t, c, filepath.Join(".cline", "data", "settings", "providers.json"), fmt.Sprintf(clineProviders, Key, baseURL))
+	settings := filepath.Join(".cline", "data", "settings", "providers.json")
+	writeHome(t, c, settings, fmt.Sprintf(clineProviders, Key, baseURL))
 	c.set(map[string]string{
 		"CLINE_API_KEY": Key, "CLINE_PROVIDER": "openai-compatible", "CLINE_SESSION_BACKEND_MODE": "local",
 		"CLINE_LOG_ENABLED": "0", "OTEL_SDK_DISABLED": "true",
@@ -33,10 +34,12 @@ func Cline(t testing.TB, baseURL string) CLI {
 	return c
 }
 
-const clineProviders = `{"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": {
-  "settings": {"provider": "openai-compatible", "apiKey": "%s", "model": "gpt-4o", "baseUrl": "%s/v1"},
-  "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"
-}}}
+const clineProviders = `{"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {
+  "openai-compatible": {
+    "settings": {"provider": "openai-compatible", "apiKey": "%s", "model": "gpt-4o", "baseUrl": "%s/v1"},
+    "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"
+  }
+}}
 `
 
 // CodexACP returns the installed adapter of Codex, as an ACP agent with the environment of Codex.
@@ -51,7 +54,8 @@ func ClaudeACP(t testing.TB, baseURL string) CLI {
 	return adapter(t, Claude(t, baseURL), "claude-agent-acp", "CLAUDE_CODE_EXECUTABLE")
 }
 
-// adapter returns c with an adapter as its program, which finds the agent by a variable. The adapters need no arguments.
+// adapter returns c with an adapter as its program, which finds the agent by a variable. The adapters need no
+// arguments.
 func adapter(t testing.TB, c CLI, program, variable string) CLI {
 	t.Helper()
 	c.set(map[string]string{variable: c.Path, "NO_BROWSER": "1"})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 		return fmt.Errorf("read what is configured: %w", err)
 	}
 	s := &setup{Console: on, world: world, given: given, path: path, before: text, cfg: cfg}
-	for _, step := range []func(context.Context) error{s.chooseServer, s.chooseToken, s.askOwner, s.askProject, s.askSandbox, s.askAgent, s.write} {
+	for _, step := range []func(context.Context) error{s.chooseServer, s.chooseToken, s.askOwner, s.askProject, s.askSandbox, s.offerAgents, s.askAgent, s.write} {
 		err := step(ctx)
 		if err != nil && ctx.Err() != nil {
 			return ErrStopped
@@ -286,6 +287,23 @@ func (s *setup) askAgent(ctx context.Context) error {
 	}
 	if model != "" {
 		s.addChange(s.cfg.Agents.Table(name), "model", model, "The model of conversations that have not chosen one.")
+	}
+	return nil
+}
+
+// offerAgents asks which installed agents of the catalogue to add. It adds none without the owner.
+func (s *setup) offerAgents(ctx context.Context) error {
+	if s.given.Unattended || s.cfg.Sandbox.Mode != orchestrator.SandboxOff {
+		return nil
+	}
+	for _, e := range s.cfg.Agents.Addable(exec.LookPath) {
+		agreed, err := Agree(ctx, s.Console, e.Name+" is installed here ("+e.Command+"). Use it too?", "yes")
+		if err != nil {
+			return err
+		}
+		if agreed {
+			s.cfg.Agents, s.changes = s.cfg.Agents.With(e), append(s.changes, config.AgentChange(e))
+		}
 	}
 	return nil
 }

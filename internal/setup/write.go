@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"ductor/internal/config"
-	"ductor/internal/rooted"
 	"ductor/internal/secrets"
 )
 
@@ -48,7 +46,7 @@ func (s *setup) write(ctx context.Context) error {
 	if err := s.makeDir(); err != nil {
 		return err
 	}
-	if err := s.replace(next); err != nil {
+	if err := config.Replace(s.path, next, s.world.Environment); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	s.Say("%s is written.", s.path)
@@ -62,16 +60,4 @@ func (s *setup) previousToken() string {
 		return ""
 	}
 	return before.Telegram.Token.Reveal()
-}
-
-// replace replaces the file after checking that the new text is a valid configuration. A link stays a link.
-func (s *setup) replace(text []byte) error {
-	path := s.path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return rooted.ReplaceFile(path, text, func(part string) error {
-		_, err := config.LoadFrom(filepath.Join(filepath.Dir(path), part), s.world.Environment)
-		return err
-	})
 }

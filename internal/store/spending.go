@@ -127,13 +127,8 @@ func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Ti
 	return merged, wrap("store plan limits", err)
 }
 
-func (db *DB) PlanLimits(ctx context.Context, now time.Time) ([]cli.AccountLimits, error) {
+func (db *DB) PlanLimits(ctx context.Context) ([]cli.AccountLimits, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(limitFields),
 		`SELECT agent, account, limits FROM plan_limits ORDER BY agent, account`)
-	for i := range all {
-		all[i] = all[i].Current(now)
-	}
 	return all, wrap("list plan limits", err)
 }
-
-var _ orchestrator.LimitStore = (*DB)(nil)

@@ -116,31 +116,29 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 }
 
 // postpone stops a running turn, and creates a job that runs its prompt when the nearest limit of its agent resets.
-func (e *Engine) postpone(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
-		return orchestrator.Receipt{}, err
+		return receipt, err
 	}
 	r := c.running.Load()
 	switch {
 	case !r.is(id) || r.req == nil || e.opts.Jobs == nil || orchestrator.IsJobTurn(id):
-		return orchestrator.Receipt{}, orchestrator.ErrStillOpen
+		return receipt, orchestrator.ErrStillOpen
 	case !by.MayEnd(r.turn):
-		return orchestrator.Receipt{}, orchestrator.ErrNotAllowed
+		return receipt, orchestrator.ErrNotAllowed
 	}
-	all, err := e.opts.Store.PlanLimits(ctx, e.now())
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
+	all, err := e.opts.Store.PlanLimits(ctx)
 	at := cli.LimitsOf(all, r.turn.Agent, r.req.Account).Reset(e.now())
-	if at.IsZero() {
-		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+	if err != nil || at.IsZero() {
+		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}
-	receipt := orchestrator.Receipt{Turn: id}
+	receipt.Turn = id
 	// A second press, or the same one after a crash, finds the job and still has to stop the turn.
 	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
 	if err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
-		return orchestrator.Receipt{}, err
+		return receipt, err
 	}
 	if err = e.StopTurn(ctx, id, by); err != nil { // it has just ended by itself
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))

@@ -32,7 +32,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in)
-	if st.Live.Limits, err = e.opts.Store.PlanLimits(ctx, e.now()); err != nil {
+	if st.Live.Limits, err = e.opts.Store.PlanLimits(ctx); err != nil {
 		return orchestrator.Status{}, err
 	}
 	if st.Settings.Display, err = e.displayOf(ctx, conv); err != nil {

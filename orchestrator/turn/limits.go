@@ -4,7 +4,7 @@ import "ductor/cli"
 
 // loadLimits passes on the known limits of the agent's account.
 func (a *attempt) loadLimits() {
-	all, err := a.runner.opts.Store.PlanLimits(a.record, a.runner.opts.Now())
+	all, err := a.runner.opts.Store.PlanLimits(a.record)
 	if err != nil {
 		a.log().Warn("load plan limits", "err", err)
 	}

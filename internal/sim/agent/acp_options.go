@@ -185,7 +185,7 @@ func (s *acpServer) listSessions(in acpLine) {
 
 // sessionTitle returns the title that the agent gives a session.
 func sessionTitle(prompt string) string {
-	words := strings.Fields(prompt)
+	words := strings.Fields(strings.ReplaceAll(prompt, "[[start]]", ""))
 	return "About " + strings.Join(words[:min(len(words), 2)], " ")
 }
 

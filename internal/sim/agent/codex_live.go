@@ -18,7 +18,20 @@ type codexThreads struct {
 	all     map[string]*codexThread
 	waiting map[string]chan json.RawMessage // own requests, by id
 	asked   int
-	exit    chan int // the exit code, when a turn ends the process
+	exit    chan int                   // the exit code, when a turn ends the process
+	limits  map[string]json.RawMessage // of the account, by id
+}
+
+// limit sets limits of the account. Codex reports only those that change last in an answer of the model.
+func (c *codexThreads) limit(limits json.RawMessage, report bool) {
+	var of struct{ LimitID string }
+	_ = json.Unmarshal(limits, &of)
+	c.mu.Lock()
+	c.limits[of.LimitID] = limits
+	c.mu.Unlock()
+	if report {
+		c.notify("account/rateLimits/updated", obj("rateLimits", limits))
+	}
 }
 
 // codexThread is one thread with its settings.
@@ -48,7 +61,8 @@ type toolLeft struct{ kill func() }
 
 func newCodexThreads(s *server) *codexThreads {
 	return &codexThreads{server: s, all: map[string]*codexThread{}, waiting: map[string]chan json.RawMessage{},
-		exit: make(chan int, 1)}
+		limits: map[string]json.RawMessage{},
+		exit:   make(chan int, 1)}
 }
 
 // threadParams are the parameters of the methods about threads and turns.
@@ -120,6 +134,11 @@ func (c *codexThreads) take(in rpcLine) bool {
 		c.open(in, p, p.ThreadID)
 	case "thread/loaded/list":
 		c.loaded(in)
+	case "account/rateLimits/read":
+		c.mu.Lock()
+		all := obj("rateLimits", obj(), "rateLimitsByLimitId", c.limits)
+		c.mu.Unlock()
+		c.server.reply(in, all)
 	case "config/read":
 		c.server.reply(in, obj("config", obj("model", "gpt-5.5", "model_reasoning_effort", nil,
 			"sandbox_workspace_write", nil)))

@@ -181,7 +181,11 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 		return nil
 	case script.Limits:
 		if t.live != nil { // exec does not report them
-			t.live.threads.notify("account/rateLimits/updated", obj("rateLimits", json.RawMessage(st.JSON)))
+			more := false
+			if len(rest) > 0 {
+				_, more = rest[0].(script.Limits)
+			}
+			t.live.threads.limit(json.RawMessage(st.JSON), !more)
 		}
 		return nil
 	}

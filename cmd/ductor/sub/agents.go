@@ -1,0 +1,123 @@
+package sub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ductor/cli"
+	"ductor/cli/acp"
+	"ductor/internal/config"
+	"ductor/internal/nearest"
+)
+
+// Agents returns the command that lists agents, and the one that adds them to the configuration.
+func Agents(env config.Environment, from Source) *cobra.Command {
+	var wait time.Duration
+	cmd := withConfig(from, &cobra.Command{
+		Use: "agents", Short: "List the agents: whether they are installed, logged in and used",
+		Long: "Lists the agents of the configuration and of ductor's catalogue. It starts each installed one to ask " +
+			"whether it is logged in, which spends no tokens.",
+		Args: cobra.NoArgs,
+	}, func(cmd *cobra.Command, cfg config.Config, _ []string) error { return listAgents(cmd, cfg, wait) })
+	cmd.AddCommand(withConfig(from, &cobra.Command{
+		Use: "add NAME...", Short: "Add installed agents of the catalogue to the configuration",
+		Args: cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		return addAgents(cmd, env, cfg, args, wait)
+	}))
+	cmd.PersistentFlags().DurationVar(&wait, "wait", 30*time.Second, "how long an agent may take to answer")
+	return cmd
+}
+
+func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error {
+	all, rows := cfg, map[string]string{}
+	for _, e := range acp.Catalogue() {
+		rows[e.ID] = "no\tnot installed. " + e.HowToInstall("")
+	}
+	for _, name := range cfg.Agents.Names() {
+		rows[name] = "no, it is switched off\t"
+	}
+	for _, e := range cfg.Agents.Addable(exec.LookPath) {
+		all.Agents = all.Agents.With(e)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+	defer cancel()
+	states, err := lookAtAgents(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		used, name := "yes", string(s.Agent)
+		if s.Agent == cfg.Agents.Default {
+			used = "first"
+		} else if !cfg.Agents.Enabled(name) {
+			used = "no; to use it: ductor agents add " + name
+		}
+		rows[name] = used + "\t" + cli.OneLine(s.String(), maxState)
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "AGENT\tUSED\tSTATE")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(w, "%s\t%s\n", name, rows[name])
+	}
+	return w.Flush()
+}
+
+// maxState is the maximum length of an agent's state in a line, in bytes.
+const maxState = 300
+
+// addAgents adds agents of the catalogue whose programs are there and speak the protocol. The error names the others.
+func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
+	wait time.Duration) (failed error) {
+	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }
+	asked := cfg
+	asked.Agents = config.Agents{Settings: cfg.Agents.Settings, Timing: cfg.Agents.Timing}
+	for _, name := range names {
+		e, known := acp.FindEntry(name)
+		switch _, err := exec.LookPath(e.Command); {
+		case slices.Contains(cfg.Agents.Names(), name) || known && cfg.Agents.Has(e):
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is in %s already; ductor agents says what it lacks\n", name, cfg.File)
+		case !known:
+			fail("the catalogue has no agent %q%s", name, suggestAgent(name))
+		case err != nil:
+			fail("%s is not installed: there is no program %s. %s", e.Name, e.Command, e.HowToInstall(""))
+		default:
+			asked.Agents = asked.Agents.With(e)
+		}
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+	defer cancel()
+	states, err := lookAtAgents(ctx, asked)
+	for _, s := range states {
+		state := strings.TrimSuffix(cli.OneLine(s.String(), maxState), ".")
+		if s.Auth.Problem != nil {
+			fail("%s was not added. %s. Another program may have its name", s.Agent, state)
+		} else if err := config.AddAgent(cfg.File, string(s.Agent), env); err != nil {
+			fail("%w", err)
+		} else {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s: %s\nRestart ductor if it runs, and pick it in /model.\n",
+				s.Agent, cfg.File, state)
+		}
+	}
+	return errors.Join(failed, err)
+}
+
+func suggestAgent(name string) string {
+	var ids []string
+	for _, e := range acp.Catalogue() {
+		ids = append(ids, e.ID)
+	}
+	if near, similar := nearest.Of(name, ids); similar {
+		return "; did you mean " + near + "?"
+	}
+	return "; docs/agents.md says how to add any other agent"
+}
