@@ -16,6 +16,7 @@ type ToolID string
 //   - SessionStarted comes first, apart from CaughtUp, unless the turn fails before the agent names its session.
 //   - PromptAccepted comes once in a turn that the agent accepted, after SessionStarted.
 //   - Every ToolStarted gets one ToolEnded, even if the process dies, except in a turn that continues without ductor.
+//     ToolChanged comes only between the two.
 //   - Folding TextDelta and TextRetracted (see Answer) results in Result.Text.
 //   - One Result comes last, and nothing after it.
 type Event interface{ event() }
@@ -68,6 +69,10 @@ type ToolStarted struct {
 	// At is the start time; zero means just now. When a resumed turn is replayed, At is in the past.
 	At time.Time
 }
+
+// ToolChanged replaces the name, the title and the input of a tool that has started and not ended: some agents name a
+// tool before its input exists.
+type ToolChanged struct{ ToolStarted }
 
 // WholeTitle returns the whole command of a tool that runs one, and the title of any other tool.
 func (t ToolStarted) WholeTitle() string {

@@ -109,6 +109,8 @@ func (d *document) applyEvent(ev cli.Event) change {
 		d.setWait(waitQuiet, "")
 		d.startTool(ev)
 		return change{urgent: true}
+	case cli.ToolChanged:
+		return change{urgent: d.changeTool(ev)}
 	case cli.ToolEnded:
 		return change{urgent: d.endTool(ev)}
 	case cli.ApprovalAsked:

@@ -84,6 +84,17 @@ func (d *document) startTool(ev cli.ToolStarted) {
 	d.push(&segment{kind: toolSegment, tool: t})
 }
 
+// changeTool replaces the name and the title in the line of a running tool. It reports whether the line changed.
+func (d *document) changeTool(ev cli.ToolChanged) bool {
+	ref := d.tools[ev.ID]
+	if ref.line == nil || ref.child || ref.line.ended() {
+		return false
+	}
+	before := *ref.line
+	ref.line.name, ref.line.title = toolName(d.lang, ev.Name), render.ShortLine(ev.Title, titleMax)
+	return ref.line.name != before.name || ref.line.title != before.title
+}
+
 func (d *document) endTool(ev cli.ToolEnded) bool {
 	ref, ok := d.tools[ev.ID]
 	if !ok || ref.child || ref.line.ended() {

@@ -165,6 +165,8 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	case cli.ToolStarted:
 		name := render.ToolName(k.watcher.opts.Lang.Of(k.turn.Prompt.Conversation.Chat), ev.Name)
 		k.tools[ev.ID] = strings.TrimSpace(name + " " + ev.Title)
+	case cli.ToolChanged:
+		return k.noteLocked(ev.ToolStarted)
 	case cli.ToolEnded:
 		delete(k.tools, ev.ID)
 	}

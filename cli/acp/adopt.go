@@ -19,7 +19,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, err
 	}
 	s := kept.(*session)
-	s.workspace = newWorkspace(s.process, req)
+	s.workspace = newWorkspace(s, req)
 	return live{s.live}, nil
 }
 
@@ -60,9 +60,10 @@ type note struct {
 	Denied   []string `json:"d,omitempty"` // the denied ones among them
 	// Sent is set if it is certain that the prompt was sent: the mark was written again after that.
 	Sent bool `json:"t,omitempty"`
-	// Name is the agent's own name, and Totals is the session's usage before the turn.
+	// Name is the agent's own name, and Totals and Spent are the session's usage and cost before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
+	Spent  *float64  `json:"c,omitempty"`
 }
 
 // answered reports whether a user has answered a request.

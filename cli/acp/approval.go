@@ -14,17 +14,50 @@ import (
 	"ductor/cli/rpc"
 )
 
-// ask is a permission request that waits for an answer.
+// ask is a request that waits for an answer of the user: for permission, or with a form.
 type ask struct {
 	id     json.RawMessage // of the request
 	params askParams
 	raw    json.RawMessage // all params
+	form   *form           // nil for a permission request
 	tool   *tool           // set by the turn
 	plans  bool            // allowing it ends the plan mode; set by the turn
+	shown  toolCall        // the call when the user was asked
+	before int             // how often the user was asked before
 }
 
 // key returns the ask's name in a turn. The name is the same after a restart.
-func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
+func (a *ask) key() cli.ApprovalID {
+	key := "ask-" + rpc.Text(a.id)
+	if a.before > 0 {
+		key += fmt.Sprint("#", a.before)
+	}
+	return cli.ApprovalID(key)
+}
+
+// cancelled returns the reply if nobody answers.
+func (a *ask) cancelled() any {
+	if a.form != nil {
+		return map[string]any{"action": "cancel"}
+	}
+	return cancelled()
+}
+
+// renew puts the last known state of the call into a permission request.
+func (a *ask) renew() {
+	request, t, content := map[string]any{}, a.tool.call, []json.RawMessage{}
+	for _, c := range t.Content {
+		content = append(content, c.raw)
+	}
+	_ = json.Unmarshal(a.raw, &request) // it was read before
+	if call, ok := request["toolCall"].(map[string]any); ok {
+		call["title"], call["kind"], call["rawInput"] = t.Title, t.ToolKind, t.Input
+		call["locations"], call["content"] = t.Locations, content
+	}
+	a.raw, _ = json.Marshal(request) // what was JSON has a form
+	a.params, a.before = askParams{}, a.before+1
+	_ = json.Unmarshal(a.raw, &a.params)
+}
 
 // option returns the option of a kind.
 func (a *ask) option(kind string) (string, bool) {

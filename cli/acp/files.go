@@ -19,6 +19,9 @@ import (
 // maxFile is the maximum size of a file that is read or written for an agent, in bytes.
 const maxFile = 10 << 20
 
+// maxDiffed limits the texts of a diff, in bytes.
+const maxDiffed = 1 << 20
+
 // file opens a regular file in the directories of the session. It does not wait for the other end of a pipe. os.Root
 // follows links that stay inside. If flag creates the file, file also creates its directories.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
@@ -113,12 +116,15 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
+// written is the result of a write. The agent gets an empty object.
+type written struct{ change cli.FileChanged }
+
 type writeParams struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
-func (w *workspace) writeFile(_ context.Context, p writeParams) (any, error) {
+func (w *workspace) writeFile(ctx context.Context, p writeParams) (any, error) {
 	switch err := w.mayChange(); {
 	case err != nil:
 		return nil, err
@@ -127,6 +133,9 @@ func (w *workspace) writeFile(_ context.Context, p writeParams) (any, error) {
 	case len(p.Content) > maxFile:
 		return nil, errors.New("the file is too large")
 	}
+	before, _ := w.readFile(ctx, readParams{Path: p.Path})
+	old, _ := before.(readResult) // empty if there is no such text
+	now := toolContent{OldText: &old.Content, NewText: p.Content}
 	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
@@ -135,5 +144,9 @@ func (w *workspace) writeFile(_ context.Context, p writeParams) (any, error) {
 	if err == nil {
 		_, err = f.WriteString(p.Content)
 	}
-	return none{}, errors.Join(err, f.Close())
+	change := cli.FileChanged{Path: cli.Relative(w.dirs[0], p.Path), Kind: now.change()}
+	if len(now.before())+len(p.Content) <= maxDiffed {
+		change.Diff = now.diff()
+	}
+	return written{change}, errors.Join(err, f.Close())
 }

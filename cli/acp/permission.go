@@ -197,16 +197,21 @@ func (t tool) names(files []string, dir string) bool {
 // it. The event shows that to users.
 func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
-	var result askResult
+	var result any
 	var runs bool
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
-		if result, runs, err = a.replyTo(d); err != nil {
+		if result, runs, err = a.replyTo(t.Req, d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if result == nil {
+		a.before++
+		s.deliver(news{ask: a}, 0, 0) // ask again
+		return nil
 	}
 	if d.Allow && a.plans {
 		s.mu.Lock()

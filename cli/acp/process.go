@@ -31,7 +31,8 @@ type agentProcess struct {
 	// hello is valid when the process is ready.
 	hello initialized
 
-	served atomic.Int64 // current number of served requests
+	served  atomic.Int64 // current number of served requests
+	serving sync.Map     // the requests that are being served: id to context.CancelCauseFunc
 }
 
 // Greet implements shared.Server. It performs the handshake.
@@ -41,8 +42,9 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
-			"auth":    map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
-			"session": map[string]any{"configOptions": map[string]any{"boolean": none{}}},
+			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
+			"elicitation": map[string]none{"form": {}, "url": {}},
+			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
 	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent answers after it has loaded
@@ -107,10 +109,11 @@ func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 
 // news is an event of a session. One field is set.
 type news struct {
-	update    *update
-	ask       *ask
-	withdrawn string // id of a request that the agent withdrew
-	decided   *decided
+	update  *update
+	ask     *ask
+	over    *overParams
+	decided *decided
+	served  *served
 }
 
 // Changed implements rpc.Handler. It notifies every session.
@@ -134,23 +137,28 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
 		var p updateParams
-		if json.Unmarshal(m.Params, &p) != nil {
+		var mismatch *json.UnmarshalTypeError // only in its field
+		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
 		}
 		proc.updated(p, m)
-	case methodCancelRequest:
-		var p cancelRequestParams
-		if json.Unmarshal(m.Params, &p) == nil {
-			for _, s := range proc.sessions.All() {
-				s.deliver(news{withdrawn: rpc.Text(p.RequestID)}, m.End, 0)
-			}
+	case methodCancelRequest, methodElicited:
+		var p overParams
+		if json.Unmarshal(m.Params, &p) != nil {
+			return
+		}
+		if cancel, serves := proc.serving.Load(rpc.Text(p.RequestID)); serves {
+			cancel.(context.CancelCauseFunc)(errCancelled)
+		}
+		for _, s := range proc.sessions.All() {
+			s.deliver(news{over: &p}, m.End, 0)
 		}
 	}
 }
 
 // Requested handles a request: for permission, or for a service to the agent.
 func (proc *agentProcess) Requested(m rpc.Message) bool {
-	if m.Method == methodAsk {
+	if m.Method == methodAsk || m.Method == methodElicit {
 		proc.asked(m)
 		return true
 	}
@@ -161,19 +169,23 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 	return serve != nil
 }
 
-// asked handles a permission request.
+// asked handles a request for permission or with a form.
 func (proc *agentProcess) asked(m rpc.Message) {
-	var p askParams
-	if err := json.Unmarshal(m.Params, &p); err != nil {
-		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read")
+	a := &ask{id: m.ID, raw: m.Params}
+	err := json.Unmarshal(m.Params, &a.params)
+	if m.Method == methodElicit && err == nil {
+		a.form, err = readForm(m.Params)
+	}
+	if err != nil {
+		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read: "+cli.ShortLine(err.Error()))
 		return
 	}
 	if proc.State() == shared.Detached { // the next process answers it
 		return
 	}
-	s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
-	if !ok || !s.deliver(news{ask: &ask{id: m.ID, params: p, raw: m.Params}}, m.End, 0) {
-		proc.respond(m.ID, cancelled())
+	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
+	if !ok || !s.deliver(news{ask: a}, m.End, 0) {
+		proc.respond(m.ID, a.cancelled())
 	}
 }
 
@@ -187,18 +199,27 @@ func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
 	case proc.Peer().Past(): // the previous process served it, or it is lost
+		s.noteServed(m, nil, errors.New(cli.ToolUntold))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:
 		proc.served.Add(-1)
 		proc.refuse(m.ID, rpc.CodeInternal, "too many requests at a time")
 	default:
-		proc.Go(func() { proc.serveOne(m, s.workspace, serve) })
+		ctx, cancel := context.WithCancelCause(proc.Life())
+		proc.serving.Store(rpc.Text(m.ID), cancel)
+		proc.Go(func() { proc.serveOne(ctx, m, s, serve) })
 	}
 }
 
-func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
-	result, err := serve(proc.Life(), w, m.Params)
+var errCancelled = &rpc.Error{Code: codeCancel, Message: "cancelled"}
+
+func (proc *agentProcess) serveOne(ctx context.Context, m rpc.Message, s *session, serve service) {
+	result, err := serve(ctx, s.workspace, m.Params)
+	if cancel, serves := proc.serving.LoadAndDelete(rpc.Text(m.ID)); serves {
+		cancel.(context.CancelCauseFunc)(nil)
+	}
 	proc.served.Add(-1)
+	s.noteServed(m, result, err)
 	var refused *rpc.Error
 	switch {
 	case err == nil:
@@ -229,21 +250,11 @@ func (o *Options) service(method string) service {
 	if o.NoWorkspace {
 		return nil
 	}
-	switch method {
-	case "fs/read_text_file":
-		return serving((*workspace).readFile)
-	case "fs/write_text_file":
-		return serving((*workspace).writeFile)
-	case "terminal/create":
-		return serving((*workspace).createTerminal)
-	case "terminal/output":
-		return serving(onTerminal((*terminal).said))
-	case "terminal/wait_for_exit":
-		return serving(onTerminal((*terminal).wait))
-	case "terminal/kill":
-		return serving(onTerminal((*terminal).kill))
-	case "terminal/release":
-		return serving((*workspace).releaseTerminal)
-	}
-	return nil
+	return map[string]service{
+		methodRead: serving((*workspace).readFile), methodWrite: serving((*workspace).writeFile),
+		methodRun: serving((*workspace).createTerminal), "terminal/release": serving((*workspace).releaseTerminal),
+		"terminal/output":        serving(onTerminal((*terminal).said)),
+		"terminal/wait_for_exit": serving(onTerminal((*terminal).wait)),
+		"terminal/kill":          serving(onTerminal((*terminal).kill)),
+	}[method]
 }

@@ -32,7 +32,9 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	if req.Task == cli.TaskPrompt {
 		s.past.instructed = req.Instructions()
 	}
-	n := note{Session: string(s.id), Model: s.offers.model.current, Name: s.process.hello.AgentInfo.Name}
+	n := note{
+		Session: string(s.id), Model: s.offers.model.current, Name: s.process.hello.AgentInfo.Name, Spent: s.past.spent,
+	}
 	if s.process.options().quirks.TotalUsage {
 		n.Totals = s.past.totals
 	}

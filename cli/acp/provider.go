@@ -50,7 +50,7 @@ func New(o Options) *Provider {
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"}, StartLimit: o.StartLimit,
-		Goodbye: leaveWait,
+		Goodbye: leaveWait, Cancels: methodCancelRequest,
 	}, func(process *shared.Process) *agentProcess {
 		proc := &agentProcess{Process: process, provider: p}
 		proc.opts.Store(&p.opts)

@@ -11,7 +11,10 @@ import (
 
 // questions returns the questions of a request that asks the user something. It returns nil for a request that asks for
 // permission. Qwen Code marks the former.
-func (a *ask) questions() []cli.Question {
+func (a *ask) questions(req cli.Request) []cli.Question {
+	if a.form != nil {
+		return a.form.questions(req)
+	}
 	return a.params.ToolCall.questions()
 }
 
@@ -24,14 +27,20 @@ func (c *toolCall) questions() []cli.Question {
 
 // replyTo returns the reply for a user's decision, and whether the tool then runs. The reply identifies answers by the
 // numbers of their questions. If the user leaves a question open, the reply contains an answer that states this,
-// because Qwen Code ends the turn if its question is rejected.
-func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
-	questions := a.questions()
+// because Qwen Code ends the turn if its question is rejected. The result is nil if an answer does not fit a form.
+func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ error) {
+	if a.form != nil {
+		if r := a.form.reply(req, d); r != nil {
+			return r, false, nil
+		}
+		return nil, false, nil
+	}
+	questions := a.questions(req)
 	if questions == nil {
-		result, err = a.choose(d.Allow)
+		result, err := a.choose(d.Allow)
 		return result, d.Allow, err
 	}
-	result, err = a.choose(true)
+	result, err := a.choose(true)
 	result.Answers = map[string]string{}
 	for i := range questions {
 		chosen := cmp.Or(d.Reason, cli.NoAnswer)
@@ -46,14 +55,18 @@ func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 // askQuestions asks the user the questions. No permission mode answers them.
 func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 	if !t.Req.Attended {
-		result, _, err := a.replyTo(cli.Decision{Reason: cli.NoUserAnswers})
+		result, _, err := a.replyTo(t.Req, cli.Decision{Reason: cli.NoUserAnswers})
 		if err != nil {
-			result = cancelled()
+			result = a.cancelled()
 		}
 		t.s.process.respond(a.id, result)
 		return
 	}
-	t.reporter.showTool(a.tool)
 	asked := cli.QuestionAsked{ID: a.key(), Started: cli.ToolID(a.tool.call.ID), Questions: questions}
+	if a.form == nil {
+		t.reporter.showTool(a.tool)
+	} else {
+		asked.Started = cli.ToolID(a.form.CallID)
+	}
 	t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event { return asked }})
 }

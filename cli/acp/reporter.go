@@ -1,7 +1,10 @@
 package acp
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +19,7 @@ type reporter struct {
 	quirks Quirks
 
 	message message
-	tools   map[string]*tool
+	tools   tools
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent reports them
 	ran     bool   // a tool ran
@@ -26,7 +29,10 @@ type reporter struct {
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
-	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, message: message{parted: true}}
+	return &reporter{
+		out: out, dir: dir, quirks: quirks, message: message{parted: true},
+		tools: tools{map[string]*tool{}, map[string]*tool{}, map[string]command{}},
+	}
 }
 
 // update handles one update. It ignores unknown kinds.
@@ -138,10 +144,10 @@ func (r *reporter) tool(c toolCall) {
 
 // call returns the known state of a tool call, and merges in the agent's new data.
 func (r *reporter) call(c toolCall) *tool {
-	t := r.tools[c.ID]
+	t := r.tools.all[c.ID]
 	if t == nil {
 		t = &tool{call: toolCall{ID: c.ID}}
-		r.tools[c.ID] = t
+		r.tools.all[c.ID], r.tools.running[c.ID] = t, t
 	}
 	t.merge(c, r.quirks.Tools.Name)
 	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
@@ -158,24 +164,34 @@ func (r *reporter) startTool(t *tool) {
 	}
 }
 
-// showTool shows a tool that is not allowed yet.
+// showTool shows the last known state of a tool, which may not be allowed yet.
 func (r *reporter) showTool(t *tool) {
-	if t.phase != toolNamed {
-		return
+	before := t.shown
+	t.shown = t.began(r.dir)
+	switch {
+	case t.phase == toolNamed:
+		r.emitHeldRepeat()
+		r.message.parted, t.phase = true, toolWaits
+		r.out.ToolStart(t.shown)
+	case !reflect.DeepEqual(before, t.shown):
+		r.out.ToolChange(t.shown)
 	}
-	r.emitHeldRepeat()
-	r.message.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
-	r.out.ToolStart(t.shown)
 }
 
 func (r *reporter) endTool(t *tool, status string) {
 	t.phase = toolEnded
+	delete(r.tools.running, t.call.ID)
 	if status == statusDone {
 		for _, change := range t.changes(r.dir) {
-			r.out.Pass(change)
+			if !slices.Contains(t.wrote, change.Path) {
+				r.out.Pass(change)
+			}
 		}
 	}
 	end := t.over(status, r.quirks.Tools.Failure)
+	if own := r.ended(t); own != nil && end.ExitCode == nil {
+		end.ExitCode, end.Err, end.Output = own.ExitCode, own.Err, cmp.Or(end.Output, own.Output)
+	}
 	if r.cut && end.Err == cli.ToolUntold {
 		end.Err = cli.ToolCutShort
 	}
@@ -188,6 +204,7 @@ func (r *reporter) deny(t *tool, why string) {
 	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})
 	r.out.ToolEnd(cli.ToolEnded{ID: t.shown.ID, Err: cli.ToolDenied})
 	t.phase = toolRefused
+	delete(r.tools.running, t.call.ID)
 }
 
 // planned emits the agent's plan.

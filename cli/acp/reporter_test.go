@@ -22,7 +22,12 @@ func FuzzReporter(f *testing.F) {
 }
 
 const updates = `{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind":"edit","content":[{"type":"diff","path":"/d/a","newText":"y"}]}` + "\n" +
-	`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}` + "\n" +
+	`{"sessionUpdate":"tool_call_update","toolCallId":"a","rawInput":{"a":1},"title":"z"}` + "\n" +
+	`{"sessionUpdate":"served","toolCallId":"1","status":"completed","kind":"edit","title":"/d/a"}` + "\n" +
+	`{"sessionUpdate":"served","toolCallId":"2","kind":"execute","currentModeId":"t"}` + "\n" +
+	`{"sessionUpdate":"served","currentModeId":"t"}` + "\n" +
+	`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed",` +
+	`"content":[{"type":"terminal","terminalId":"t"}]}` + "\n" +
 	`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}` + "\n" +
 	`{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}`
 
@@ -33,7 +38,18 @@ func readUpdates(raw []byte) (events []cli.Event) {
 	reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
 	for line := range bytes.Lines(raw) {
 		var u update
-		if json.Unmarshal(line, &u) == nil {
+		switch {
+		case json.Unmarshal(line, &u) != nil:
+		case u.Kind == "served" && u.ID != "":
+			n := served{call: u.toolCall, terminal: u.ModeID, change: &cli.FileChanged{Path: u.Title, Diff: u.Title}}
+			n.call.ID, n.call.Locations = servedPrefix+u.ID, append(u.Locations, location{u.Title})
+			if u.Status != "" {
+				n.end = &cli.ToolEnded{Output: u.Title}
+			}
+			reporter.serve(&n)
+		case u.Kind == "served":
+			reporter.serve(&served{terminal: u.ModeID, end: &cli.ToolEnded{}})
+		default:
 			reporter.update(&u)
 		}
 	}

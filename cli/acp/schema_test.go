@@ -170,14 +170,16 @@ func TestTheSchemaFindsViolations(t *testing.T) {
 // ductor's types have only fields of the schema, apart from fields of older agents and of single programs.
 func TestTheTypesOfTheProtocol(t *testing.T) {
 	own := []string{
-		"NewSessionResponse.models",           // before June 2026
-		"PromptResponse.usage",                // a draft
-		"RequestPermissionResponse.answers",   // Qwen Code's
-		"InitializeResponse.authMethods.vars", // before July 2026
+		"NewSessionResponse.models",               // before June 2026
+		"PromptResponse.usage",                    // a draft
+		"RequestPermissionResponse.answers",       // Qwen Code's
+		"CancelRequestNotification.elicitationId", // of CompleteElicitationNotification
+		"InitializeResponse.authMethods.vars",     // before July 2026
 	}
 	for def, value := range map[string]any{
 		"InitializeResponse": initialized{}, "NewSessionResponse": gotSession{}, "PromptResponse": prompted{},
-		"SessionNotification": updateParams{}, "CancelRequestNotification": cancelRequestParams{},
+		"SessionNotification": updateParams{}, "CancelRequestNotification": overParams{},
+		"CreateElicitationRequest": form{},
 		"RequestPermissionRequest": askParams{}, "RequestPermissionResponse": askResult{},
 		"ListSessionsRequest": listParams{}, "ListSessionsResponse": listed{},
 		"SetSessionConfigOptionRequest": optionParams{}, "CreateTerminalRequest": createParams{},

@@ -48,6 +48,7 @@ type past struct {
 	instructed string // the instructions it got
 	absent     bool   // it named the servers that the agent cannot reach
 	totals     cli.Usage
+	spent      *float64 // in US dollars, as the agent reports it; nil if that is unknown
 	late       late
 }
 
@@ -76,7 +77,9 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 }
 
 func newSession(proc *agentProcess, s *shared.Session[news], req cli.Request) *session {
-	return &session{live: s, process: proc, settings: proc.options().settings(req), workspace: newWorkspace(proc, req)}
+	made := &session{live: s, process: proc, settings: proc.options().settings(req)}
+	made.workspace = newWorkspace(made, req)
+	return made
 }
 
 func (s *session) ID() cli.AgentSessionID { return s.id }
@@ -109,6 +112,7 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	if made.SessionID == "" {
 		return cli.Failf(cli.BadOutput, s.process.options().Agent, "it gave a session without an id")
 	}
+	s.past.spent = new(float64)
 	s.offered(made)
 	if err := s.register(cli.AgentSessionID(made.SessionID)); err != nil {
 		return err
@@ -254,6 +258,8 @@ func (s *session) observe(u *update) bool {
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()
+	case u.Kind == updateUsage && u.Cost.Currency == "USD":
+		s.past.spent = &u.Cost.Amount
 	}
 	return false
 }

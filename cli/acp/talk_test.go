@@ -388,7 +388,7 @@ func TestTextAfterTheEndOfATurn(t *testing.T) {
 	}
 }
 
-// A denial has the text of the tool's line, even if the agent has changed the title since.
+// A denial has the last text of the tool's line.
 func TestADenialHasTheWordsOfItsLine(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")
@@ -400,8 +400,9 @@ func TestADenialHasTheWordsOfItsLine(t *testing.T) {
 	p.ask(5, "s1", "t", "other") // titled "do t"
 	p.hear("")
 	p.endTurn(prompt)
-	line := until[cli.ToolStarted](turn)
-	if r := until[cli.Result](turn); line.Title != "one thing" || len(r.Denials) != 1 || r.Denials[0].Title != line.Title {
-		t.Errorf("the line says %q, and denied is %+v", line.Title, r.Denials)
+	first, last := until[cli.ToolStarted](turn), until[cli.ToolChanged](turn)
+	r := until[cli.Result](turn)
+	if first.Title != "one thing" || last.Title != "do t" || len(r.Denials) != 1 || r.Denials[0].Title != last.Title {
+		t.Errorf("the line says %q, then %q, and denied is %+v", first.Title, last.Title, r.Denials)
 	}
 }

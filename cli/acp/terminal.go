@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -30,17 +31,26 @@ type terminal struct {
 	truncated bool
 }
 
-func (t *terminal) pump() {
+// pump reads the output. It calls ended when the command has ended.
+func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	defer close(t.read)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := t.process.Stdout().Read(buf)
 		t.keep(buf[:n])
 		var lost *cli.LostOutput
-		if err != nil && !errors.As(err, &lost) {
-			return // io.EOF, or the terminal was closed
+		if err != nil && !errors.As(err, &lost) { // io.EOF, or the terminal was closed
+			break
 		}
 	}
+	<-t.process.Done()
+	code := t.process.Exit().Code
+	if code < 0 { // as shells report a signal
+		code = 128 - code
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ended(cli.ToolEnded{Output: strings.ToValidUTF8(string(t.output), "\uFFFD"), ExitCode: &code})
 }
 
 // keep appends output. If there is too much, it drops the start, up to a character boundary.

@@ -48,6 +48,14 @@ type tool struct {
 	planFile string          // of the plan to carry out, if the agent does not send the plan
 	printed  string          // the output of a command that the agent runs in a terminal of its own
 	exit     *int            // of that command
+
+	wrote, terminals []string // the files that ductor wrote for it, and the terminals of its commands
+}
+
+// tools are the tools of a turn by their IDs, and the commands that ductor runs for the agent by their terminals.
+type tools struct {
+	all, running map[string]*tool // running has those that have not ended
+	commands     map[string]command
 }
 
 // merge adds an agent's data about the call.
@@ -65,11 +73,12 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	if c.Content != nil {
 		t.call.Content = c.Content
 	}
-	if given(c.Meta) {
+	if given(c.Meta) && t.call.questions() == nil {
 		t.call.Meta = c.Meta
 		t.watchTerminal(c.Meta)
 	}
 	t.call.Title = cmp.Or(t.command(), t.call.Title)
+	t.call.Name = cmp.Or(c.Name, t.call.Name)
 	own := t.call.toolName()
 	if own == "" && name != nil {
 		own = name(t.call.ID, t.call.ToolKind, t.call.Title)

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"time"
 
@@ -134,32 +135,56 @@ func (t *liveTurn) Handle(n news) {
 		t.s.name(t.Out)
 	case n.update != nil:
 		t.reporter.update(n.update)
+		t.askAgain(n.update.ID)
 	case n.ask != nil:
 		t.asked(n.ask)
 	case n.decided != nil:
 		t.decided(n.decided)
-	case n.withdrawn != "":
-		for _, a := range t.approvals.Withdraw(func(a *ask) bool { return rpc.Text(a.id) == n.withdrawn }) {
-			t.s.process.respond(a.id, cancelled())
+	case n.over != nil:
+		for _, a := range t.approvals.Withdraw(n.over.ends) {
+			reply := a.cancelled()
+			if n.over.VisitID != "" {
+				reply = map[string]any{"action": "accept"}
+			}
+			t.s.process.respond(a.id, reply)
 		}
+	case n.served != nil:
+		t.reporter.serve(n.served)
 	}
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// asked decides a permission request, or asks a user to decide it.
+// askAgain asks the user again about a call that its agent has changed since.
+func (t *liveTurn) askAgain(call string) {
+	changed := func(a *ask) bool {
+		now := a.tool.call
+		now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
+		return call != "" && now.ID == call && !reflect.DeepEqual(a.shown, now)
+	}
+	for _, a := range t.approvals.Withdraw(changed) {
+		a.renew()
+		t.asked(a)
+	}
+}
+
+// asked decides a request, or asks a user to decide it.
 func (t *liveTurn) asked(a *ask) {
-	a.tool = t.reporter.call(a.params.ToolCall)
+	a.tool = &tool{}
+	if a.form == nil {
+		a.tool = t.reporter.call(a.params.ToolCall)
+		a.shown = a.tool.call
+	}
 	if t.s.adopted.answered(a) {
 		t.decided(&decided{ask: a, allow: !slices.Contains(t.s.adopted.Denied, rpc.Text(a.id))})
 		return
 	}
 	v, why := verdictOn(t.permitted(), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
-	questions := a.questions()
+	questions := a.questions(t.Req)
 	switch {
 	case t.Loop.Cut():
-		t.s.process.respond(a.id, cancelled())
-	case questions != nil && t.Req.Tools.Permits(a.tool.name):
+		t.s.process.respond(a.id, a.cancelled())
+	case a.form != nil, questions != nil && t.Req.Tools.Permits(a.tool.name):
 		t.askQuestions(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
@@ -177,11 +202,13 @@ func (t *liveTurn) asked(a *ask) {
 }
 
 func (t *liveTurn) decided(d *decided) {
-	if d.allow {
+	switch {
+	case d.ask.form != nil:
+	case d.allow:
 		t.reporter.startTool(d.ask.tool)
-		return
+	default:
+		t.reporter.deny(d.ask.tool, "")
 	}
-	t.reporter.deny(d.ask.tool, "")
 }
 
 // Interrupt asks the agent to end the turn. If the agent waits for permission, Interrupt also answers that request,
@@ -192,7 +219,7 @@ func (t *liveTurn) Interrupt() error {
 	open := t.approvals.Withdraw(func(*ask) bool { return true })
 	t.inTool = len(open) > 0 || t.Out.OpenTools() > 0
 	for _, a := range open {
-		t.s.process.respond(a.id, cancelled())
+		t.s.process.respond(a.id, a.cancelled())
 	}
 	return err
 }
@@ -224,7 +251,7 @@ func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
-		t.s.process.respond(n.ask.id, cancelled())
+		t.s.process.respond(n.ask.id, n.ask.cancelled())
 	case n.update != nil && n.update.Kind == updateMessage && t.whole():
 		t.s.process.provider.late.Store(true)
 		t.reporter.update(n.update)
@@ -238,6 +265,11 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 		t.reporter.emitHeldRepeat()
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
+	t.s.mu.Lock()
+	if before, now := t.note.Spent, t.s.past.spent; before != nil && now != nil {
+		r.CostUSD = max(*now-*before, 0)
+	}
+	t.s.mu.Unlock()
 	t.remember(r)
 	return r
 }

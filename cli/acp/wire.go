@@ -1,10 +1,12 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
 
 // protocolVersion is the supported version of the protocol.
@@ -31,13 +33,19 @@ const (
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
-	methodCancelRequest = "$/cancel_request"
+	methodCancelRequest = "$/cancel_request" // of an agent, too
+	methodRead          = "fs/read_text_file"
+	methodWrite         = "fs/write_text_file"
+	methodRun           = "terminal/create"
+	methodElicit        = "elicitation/create"
+	methodElicited      = "elicitation/complete"
 )
 
 // Error codes of the protocol.
 const (
 	codeNoFile = -32002
 	codeNoAuth = -32000
+	codeCancel = -32800 // the request was cancelled
 )
 
 // none is an empty result.
@@ -195,10 +203,14 @@ type update struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
-	ModeID   string        `json:"currentModeId"`
-	Options  configOptions `json:"configOptions"`
-	Used     int64         `json:"used"` // usage_update
-	Size     int64         `json:"size"`
+	ModeID  string        `json:"currentModeId"`
+	Options configOptions `json:"configOptions"`
+	Used    int64         `json:"used"` // usage_update
+	Size    int64         `json:"size"`
+	Cost    struct {
+		Amount   float64 `json:"amount"` // of the session until now
+		Currency string  `json:"currency"`
+	} `json:"cost"`
 	Commands []struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
@@ -226,6 +238,7 @@ func (u *update) commands() []cli.AgentCommand {
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
 	Title     string          `json:"title"`
+	Name      string          `json:"name"` // the agent's own name of the tool
 	ToolKind  string          `json:"kind"`
 	Status    string          `json:"status"`
 	Content   contents        `json:"content"`
@@ -236,7 +249,7 @@ type toolCall struct {
 }
 
 // toolName returns the agent's own name of the tool, if it sends one.
-func (c *toolCall) toolName() string { return cli.TextsOf(c.Meta)["toolName"] }
+func (c *toolCall) toolName() string { return cmp.Or(c.Name, cli.TextsOf(c.Meta)["toolName"]) }
 
 type location struct {
 	Path string `json:"path"`
@@ -259,8 +272,10 @@ type toolContent struct {
 	Meta    struct {
 		Kind string `json:"kind"`
 	} `json:"_meta"`
-	hunks string // the change, if the agent sends hunks
-	texts bool   // hunks turn OldText into NewText
+	Terminal string `json:"terminalId"`
+	raw      json.RawMessage
+	hunks    string // the change, if the agent sends hunks
+	texts    bool   // hunks turn OldText into NewText
 }
 
 // contents is a tool's output, or the one block of a chunk.
@@ -272,6 +287,11 @@ func (c *contents) UnmarshalJSON(raw []byte) error {
 	var b block
 	if json.Unmarshal(raw, &list) != nil && json.Unmarshal(raw, &b) == nil {
 		list = []toolContent{{Type: "content", Content: b}}
+	}
+	var each []json.RawMessage
+	_ = json.Unmarshal(raw, &each) // a block has no parts
+	for i := range min(len(each), len(list)) {
+		list[i].raw = each[i]
 	}
 	*c = list
 	return nil
@@ -319,6 +339,12 @@ func selected(option string) askResult { return askResult{Outcome: outcome{"sele
 
 func cancelled() askResult { return askResult{Outcome: outcome{Outcome: "cancelled"}} }
 
-type cancelRequestParams struct {
+// overParams name a request that its agent withdrew, or a visit that ended.
+type overParams struct {
 	RequestID json.RawMessage `json:"requestId"`
+	VisitID   string          `json:"elicitationId"`
+}
+
+func (o *overParams) ends(a *ask) bool {
+	return rpc.Text(a.id) == rpc.Text(o.RequestID) || a.form != nil && o.VisitID != "" && a.form.VisitID == o.VisitID
 }

@@ -20,6 +20,7 @@ type workspace struct {
 	opts *Options
 	env  []string
 	dirs []string // the first is the working directory
+	note func(served)
 
 	mu        sync.Mutex
 	readOnly  bool // plan mode
@@ -27,9 +28,11 @@ type workspace struct {
 	terminals map[string]*terminal // nil once it is closed
 }
 
-func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
+func newWorkspace(s *session, req cli.Request) *workspace {
+	o := s.process.options()
 	return &workspace{
-		opts: proc.options(), env: proc.options().env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: o, env: o.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		note:     func(n served) { s.deliver(news{served: &n}, 0, 0) },
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }
@@ -109,8 +112,8 @@ func (w *workspace) createTerminal(ctx context.Context, p createParams) (any, er
 	if p.Limit != nil {
 		t.limit = min(max(*p.Limit, 0), terminalKept)
 	}
-	go t.pump()
 	id, err := w.enter(t)
+	go t.pump(func(end cli.ToolEnded) { w.note(served{terminal: id, end: &end}) })
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}

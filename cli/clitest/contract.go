@@ -67,6 +67,10 @@ func (c *contract) event(i int, ev cli.Event) {
 			c.wrong("tool %q is started twice, or has no id", ev.ID)
 		}
 		c.tools[ev.ID] = true
+	case cli.ToolChanged:
+		if !c.tools[ev.ID] {
+			c.wrong("tool %q is changed and was not open", ev.ID)
+		}
 	case cli.ToolEnded:
 		if !c.tools[ev.ID] {
 			c.wrong("tool %q is ended and was not open", ev.ID)

@@ -78,6 +78,8 @@ func (r *Recorder) Event(ev cli.Event) {
 	case cli.ToolStarted:
 		r.Add("tool %s starts: %s %q input %s%s", ev.ID, ev.Name, ev.Title, ev.Input,
 			prefixed(" under ", string(ev.Parent)))
+	case cli.ToolChanged:
+		r.Add("tool %s becomes: %s %q input %s", ev.ID, ev.Name, ev.Title, ev.Input)
 	case cli.ToolEnded:
 		r.Add("tool %s ends:%s %s%s", ev.ID, code(ev.ExitCode), shown(ev.Output), prefixed(" error ", ev.Err))
 	case cli.Result:

@@ -95,6 +95,9 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	case m := <-answer:
 		return m.Read(p.opts.Agent, method, result)
 	case <-ctx.Done():
+		if p.opts.Cancels != "" {
+			_ = p.Notify(p.opts.Cancels, map[string]string{"requestId": id}) // or the program has ended
+		}
 		return fmt.Errorf("wait for the answer to %s: %w", method, context.Cause(ctx))
 	case <-p.ended:
 	}

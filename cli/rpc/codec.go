@@ -1,6 +1,10 @@
 package rpc
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // Codec converts messages to a program's bytes and back. A dialect whose agent does not speak JSON-RPC has its own
 // Codec.
@@ -34,6 +38,9 @@ func (c JSON) Encode(m Outgoing) ([]byte, error) {
 
 // Decode implements Codec.
 func (JSON) Decode(raw []byte) (m Message, err error) {
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
 	err = json.Unmarshal(raw, &m)
 	return m, err
 }

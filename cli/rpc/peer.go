@@ -39,8 +39,9 @@ type Options struct {
 	Framing frames.Framing
 	Codec   Codec // nil means JSON{}
 	Handler Handler
-	From    int64 // offset at which the output begins
-	Past    bool  // output before the offset Until was printed before we attached
+	Cancels string // a notification with the ID of a call that gave up waiting; empty if the program knows none
+	From    int64  // offset at which the output begins
+	Past    bool   // output before the offset Until was printed before we attached
 	Until   int64
 }
 

@@ -14,6 +14,7 @@ type Options struct {
 	Agent      cli.Agent
 	Framing    frames.Framing
 	Codec      rpc.Codec     // nil means rpc.JSON{}
+	Cancels    string        // see rpc.Options
 	StartLimit time.Duration // limit until a process is ready; 0 means DefaultStartLimit
 	// Goodbye is how long a process may take to end after its input is closed. It applies if the last session ended
 	// well. 0 means that the process is stopped at once.

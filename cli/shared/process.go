@@ -182,7 +182,7 @@ func withCause(err, more error) error {
 // connect creates the peer of a process. The caller starts its reader.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	o.Agent, o.Framing, o.Codec = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Codec
-	o.Handler = handler{p.server, p}
+	o.Handler, o.Cancels = handler{p.server, p}, p.pool.opts.Cancels
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 

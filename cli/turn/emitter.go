@@ -205,6 +205,17 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	e.emit(t)
 }
 
+// ToolChange replaces the line of an open tool by t.
+func (e *Emitter) ToolChange(t cli.ToolStarted) {
+	if e.done || e.toolOpen(t.ID) < 0 {
+		return
+	}
+	if cli.OwnTool(t.Name) != "" {
+		t.Title = cli.OwnTitle(t.Input)
+	}
+	e.emit(cli.ToolChanged{ToolStarted: t})
+}
+
 // ToolEnd emits t if the tool is open. If t has no duration, ToolEnd sets it to the time since the tool's start.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)

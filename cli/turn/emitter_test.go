@@ -145,6 +145,10 @@ func TestEmitterLaw(t *testing.T) {
 				}
 			case cli.ToolStarted:
 				open[ev.ID] = true
+			case cli.ToolChanged:
+				if !open[ev.ID] {
+					t.Fatalf("tool %q changed and was not open", ev.ID)
+				}
 			case cli.ToolEnded:
 				if !open[ev.ID] {
 					t.Fatalf("tool %q ended and was not open", ev.ID)
@@ -162,12 +166,13 @@ func TestEmitterLaw(t *testing.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("ab é日è\n🎉🎊")))
 		key, tool := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]cli.ToolID{"1", "2"})
 		t.Repeat(map[string]func(*rapid.T){
-			"text":  func(t *rapid.T) { e.Text(key.Draw(t, "key"), text.Draw(t, "text")) },
-			"full":  func(t *rapid.T) { e.FullText(key.Draw(t, "key"), text.Draw(t, "text")) },
-			"drop":  func(t *rapid.T) { e.GiveUp(key.Draw(t, "key")) },
-			"start": func(t *rapid.T) { e.ToolStart(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
-			"end":   func(t *rapid.T) { e.ToolEnd(cli.ToolEnded{ID: tool.Draw(t, "tool")}) },
-			"think": func(t *rapid.T) { e.Thinking(text.Draw(t, "text")) },
+			"text":   func(t *rapid.T) { e.Text(key.Draw(t, "key"), text.Draw(t, "text")) },
+			"full":   func(t *rapid.T) { e.FullText(key.Draw(t, "key"), text.Draw(t, "text")) },
+			"drop":   func(t *rapid.T) { e.GiveUp(key.Draw(t, "key")) },
+			"start":  func(t *rapid.T) { e.ToolStart(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
+			"change": func(t *rapid.T) { e.ToolChange(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
+			"end":    func(t *rapid.T) { e.ToolEnd(cli.ToolEnded{ID: tool.Draw(t, "tool")}) },
+			"think":  func(t *rapid.T) { e.Thinking(text.Draw(t, "text")) },
 			"finish": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "rarely") == 0 {
 					e.Finish(cli.Result{})

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/config"
 )
 
-// optionsTown returns a town whose only agent is the scripted one that speaks these parts of the Agent Client Protocol;
-// see package agent. Its own modes let everything through.
+// optionsTown returns a town whose only agent is the scripted agent with these parts of the Agent Client Protocol; see
+// package agent. Its own modes let everything through.
 func optionsTown(t *testing.T, words string, mode cli.PermissionMode, holds map[cli.PermissionMode]acp.Holding) *town {
 	t.Helper()
 	t.Setenv("SIM_ACP", words)
@@ -63,8 +63,8 @@ func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
 	town.awaitAfter(said, "begun in a terminal")
 }
 
-// A user is not offered ask for an agent that does not ask, a turn in it is refused, and what the owner names holds the
-// agent.
+// A user is not offered ask for an agent that does not ask, and a turn in it is refused. The owner can name a setting
+// that holds the agent.
 func TestAModeThatNothingHolds(t *testing.T) {
 	town := optionsTown(t, "options", cli.Ask, nil)
 	town.say(`[[tool "touch written"]][[text "well"]]`)

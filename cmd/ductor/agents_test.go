@@ -104,7 +104,7 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 	}
 }
 
-// TestAgentsThatAreNotInstalled tests that ductor agents add tells how to install each missing agent.
+// TestAgentsThatAreNotInstalled tests that ductor agents add names the command that installs each missing agent.
 func TestAgentsThatAreNotInstalled(t *testing.T) {
 	_, path := catalogueTown(t, nil)
 	before := readFile(t, path)
@@ -214,7 +214,7 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 	}
 }
 
-// listOf formats what is known of a list.
+// listOf formats the known words of a list.
 func listOf(words []string) string {
 	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
 	if len(words) == 0 {

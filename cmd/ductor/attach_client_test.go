@@ -37,7 +37,7 @@ type attached struct {
 	waiting []wire.Request // without a reply
 }
 
-// screen is what a terminal shows.
+// screen has the lines of a terminal.
 type screen struct {
 	order     []string // the turns of entries
 	entries   map[string]wire.Entry
@@ -343,7 +343,7 @@ func (c *attached) disconnect() {
 	}
 }
 
-// String returns what the terminal shows.
+// String returns the lines of the terminal.
 func (c *attached) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

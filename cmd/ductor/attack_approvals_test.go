@@ -112,8 +112,8 @@ func hidingRequests() map[string][]hidingRequest {
 	}
 }
 
-// No card hides what it allows. The test uses requests for which a card once did, and random ones. A card that shows
-// less than the request has a full text, which the user must open first, also after a restart.
+// No card hides a part of the request that it allows. The test uses requests for which a card once did, and random
+// ones. A card that shows less than the request has a full text, which the user must open first, also after a restart.
 func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 	for agent, cases := range hidingRequests() {
 		t.Run(agent, func(t *testing.T) {
@@ -151,7 +151,7 @@ func startAttack(t *testing.T, agent string) *approvalTown {
 	return &approvalTown{ordeal: town.ordeal(31)}
 }
 
-// request has the agent make a request, and gives its card.
+// request makes the agent ask, and returns the card.
 func (a *approvalTown) request(kind, params string) telegram.Message {
 	a.t.Helper()
 	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quotedParams(params))
@@ -239,7 +239,8 @@ func (a *approvalTown) openWhole(card telegram.Message) {
 	a.awaitMessage(func(m telegram.Message) bool { return m.ID > card.ID && m.ReplyTo == card.ID })
 }
 
-// checkShowsAll fails unless each value of a request is on the card or in its full text, or the request cannot be allowed.
+// checkShowsAll fails unless each value of a request is on the card or in its full text, or the request cannot be
+// allowed.
 func (a *approvalTown) checkShowsAll(card telegram.Message, kind, params string) {
 	a.t.Helper()
 	if !card.HasButton(allowance(card)) {
@@ -329,8 +330,8 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 	}
 }
 
-// An approval that the version before stored, which knew no effects, waits on after the upgrade. Once the agent has asked
-// again, its rule can be made, and allows the same command from then on.
+// An approval that the version before stored, which knew no effects, waits on after the upgrade. Once the agent has
+// asked again, its rule can be made, and allows the same command from then on.
 func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
 	a := startAttack(t, "claude")
 	said := a.say(`[[start]] [[ask cmd="touch made"]] [[text "it is made"]]`)

@@ -31,7 +31,7 @@ func amend(t testing.TB, path, old, now string) {
 }
 
 // TestIntakeUnderAttack tests that strangers fill neither the disk nor the log, and that no message of the owner is
-// dropped because its number equals that of an old one.
+// dropped because an old message had the same number.
 func TestIntakeUnderAttack(t *testing.T) {
 	town := surroundings(t, nil)
 	town.handledLongAgo(700000001, 700000020) // the first numbers of the simulated Telegram

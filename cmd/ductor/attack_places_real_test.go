@@ -134,7 +134,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// in reports whether a place is a known one, or below one that ends in a slash.
+// in reports whether a place is known, or lies below a known place that ends in a slash.
 func in(place, known string) bool {
 	if strings.HasSuffix(known, "/") {
 		return strings.HasPrefix(place+"/", known)

@@ -8,7 +8,7 @@ import (
 	"ductor/internal/config"
 )
 
-// An action that a user allowed is in the audit once, and not as one that ran without asking, with every agent.
+// An action that a user allowed is in the audit once, as allowed, with every agent.
 func TestWhatWasAllowedIsAuditedOnce(t *testing.T) {
 	for _, agent := range []string{"codex", "gemini"} {
 		t.Run(agent, func(t *testing.T) {

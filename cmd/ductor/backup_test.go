@@ -14,7 +14,7 @@ import (
 )
 
 // The test makes a backup while chats stream, and restores it on an empty machine. Waiting prompts run once,
-// interrupted turns say so and can be repeated with a button, and later messages are answered once.
+// interrupted turns report that and can be repeated with a button, and later messages are answered once.
 func TestABackupOfChatsThatStream(t *testing.T) {
 	people := 5
 	if testprogram.Long() {

@@ -265,6 +265,8 @@ func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 		return "text retracted", fmt.Sprintf("%d bytes", ev.Bytes), false
 	case cli.ToolStarted:
 		return "tool started", ev.Name + " " + ev.Title, false
+	case cli.ToolChanged:
+		return "tool changed", ev.Name + " " + ev.Title, false
 	case cli.ToolEnded:
 		return "tool ended", endOfTool(ev), false
 	case cli.FileChanged:

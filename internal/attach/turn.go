@@ -70,6 +70,14 @@ func (t *turn) apply(ev cli.Event) *wire.Message {
 		}
 		t.entry.Tools = append(t.entry.Tools, tool)
 		return &wire.Message{Tool: &tool}
+	case cli.ToolChanged:
+		if i := t.indexOf(ev.ID); i >= 0 {
+			t.grow(len(ev.Input))
+			tool := &t.entry.Tools[i]
+			tool.Name, tool.Title, tool.Input = ev.Name, ev.WholeTitle(), slices.Clone(ev.Input)
+			shown := *tool
+			return &wire.Message{Tool: &shown}
+		}
 	case cli.ToolEnded:
 		return t.endTool(ev)
 	case cli.FileChanged:
@@ -101,8 +109,12 @@ func (t *turn) setModel(model cli.ModelID) *wire.Message {
 	return &wire.Message{Entry: t.shown()}
 }
 
+func (t *turn) indexOf(tool cli.ToolID) int {
+	return slices.IndexFunc(t.entry.Tools, func(known wire.Tool) bool { return known.ID == string(tool) })
+}
+
 func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
-	i := slices.IndexFunc(t.entry.Tools, func(known wire.Tool) bool { return known.ID == string(ev.ID) })
+	i := t.indexOf(ev.ID)
 	if i < 0 {
 		return nil
 	}

@@ -37,6 +37,9 @@ func (r *turn) Observe(ev cli.Event) {
 			ev.At = r.tracer.opts.Now()
 		}
 		r.open[ev.ID] = ev
+	case cli.ToolChanged:
+		ev.At = r.open[ev.ID].At
+		r.open[ev.ID] = ev.ToolStarted
 	case cli.ToolEnded:
 		if began, ok := r.open[ev.ID]; ok && len(r.tools) < mostTools {
 			delete(r.open, ev.ID)

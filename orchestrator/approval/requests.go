@@ -96,7 +96,7 @@ func (r *Requests) recordContext() context.Context { return context.WithoutCance
 // HandleEvent handles an event of the turn. The agent's stream calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolEnded: // the audit must be complete
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // the audit must be complete
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -142,6 +142,9 @@ func (r *Requests) work() {
 		case cli.ToolStarted:
 			ev.Title = r.turn.Known().String(ev.Title)
 			running[ev.ID] = ev
+		case cli.ToolChanged:
+			ev.Title = r.turn.Known().String(ev.Title)
+			running[ev.ID] = ev.ToolStarted
 		case cli.ToolEnded:
 			if begun, known := running[ev.ID]; known {
 				delete(running, ev.ID)

@@ -343,6 +343,15 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 		t.Errorf("it says %+v", got)
 	}
 	open = r.slow.shut()
+	w = r.watch("t1b", false)
+	w.Observe(cli.ToolStarted{ID: "1", Name: "read"})
+	w.Observe(cli.ToolChanged{ToolStarted: cli.ToolStarted{ID: "1", Name: "execute"}})
+	r.sh("app", "echo changed > a.txt")
+	open()
+	if got := r.end(w); got != (orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}) {
+		t.Errorf("of a tool that turns into one that writes, it says %+v", got)
+	}
+	open = r.slow.shut()
 	w = r.watch("t2", false)
 	w.Observe(cli.ToolStarted{ID: "1", Name: "Read"})
 	w.Observe(cli.ToolStarted{ID: "2", Name: "Edit"})

@@ -121,7 +121,7 @@ func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 
 func (w *watch) Observe(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.writes.observe(ev)

@@ -49,6 +49,10 @@ func (w *writes) observe(ev cli.Event) {
 		if w.tools[ev.ID] = true; !w.snapshotDone {
 			w.early[ev.ID] = true
 		}
+	case cli.ToolChanged:
+		if _, known := w.tools[ev.ID]; !known { // until now it seemed only to read
+			w.observe(ev.ToolStarted)
+		}
 	case cli.ToolEnded:
 		runs, may := w.tools[ev.ID]
 		delete(w.tools, ev.ID)

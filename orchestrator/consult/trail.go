@@ -32,6 +32,8 @@ func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
 		t.tools[ev.ID] = ev
+	case cli.ToolChanged:
+		t.tools[ev.ID] = ev.ToolStarted
 	case cli.ToolEnded:
 		began, known := t.tools[ev.ID]
 		if !known {

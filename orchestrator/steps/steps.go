@@ -62,6 +62,14 @@ func (r *Recorder) Observe(ev cli.Event) {
 			}
 			r.open[ev.ID] = i
 		}
+	case cli.ToolChanged:
+		if i, known := r.open[ev.ID]; known {
+			s := &r.steps[i]
+			r.size -= len(s.Input)
+			s.Tool, s.Title = ev.Name, strings.Clone(cut(ev.WholeTitle(), mostTitle))
+			s.Input = string(cli.ShortInput(ev.Input, mostInput))
+			r.size += len(s.Input)
+		}
 	case cli.ToolEnded:
 		i, known := r.open[ev.ID]
 		if !known {

@@ -121,3 +121,21 @@ func TestARecorderStoresArguments(t *testing.T) {
 		t.Errorf("%d bytes of arguments, the last has %d", sum, len(last))
 	}
 }
+
+// A tool that changes while it runs is one step, with its last name, title and arguments.
+func TestAStepHasTheLastStateOfItsTool(t *testing.T) {
+	r := &Recorder{}
+	r.Observe(cli.ToolStarted{ID: "a", Name: "execute", Title: "bash", Input: json.RawMessage(`{}`)})
+	last := cli.ToolStarted{ID: "a", Name: "run", Title: "short", Input: json.RawMessage(`{"command":"make all"}`)}
+	r.Observe(cli.ToolChanged{ToolStarted: last})
+	r.Observe(cli.ToolEnded{ID: "a", Output: "made"})
+	last.Title = "too late"
+	r.Observe(cli.ToolChanged{ToolStarted: last})
+	s := r.Steps()
+	if len(s) != 1 || s[0].Tool != "run" || s[0].Title != "make all" || s[0].Input != string(last.Input) {
+		t.Errorf("recorded %+v", s)
+	}
+	if r.size != len(s[0].Input)+len("made") {
+		t.Errorf("it counts %d bytes", r.size)
+	}
+}

@@ -1,0 +1,133 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+)
+
+// served is a step that ductor took for the agent, or the end of a command.
+type served struct {
+	call     toolCall // empty for the end of a command
+	terminal string   // of the command; empty for a file
+	end      *cli.ToolEnded
+	change   *cli.FileChanged
+}
+
+// servedPrefix begins the IDs of steps that have a line of their own.
+const servedPrefix = "served-"
+
+// inShell matches a shell with the flag before a script.
+var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
+
+// noteServed shows a request that was served, and its result, in the running turn.
+func (s *session) noteServed(m rpc.Message, result any, err error) {
+	var p struct {
+		Path    string   `json:"path"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	_ = json.Unmarshal(m.Params, &p) // an unreadable request has an error
+	n := served{end: &cli.ToolEnded{}}
+	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
+	switch m.Method {
+	case methodRead:
+		n.call.ToolKind = kindRead
+	case methodWrite:
+		n.call.ToolKind, n.call.Name = kindEdit, "write"
+	case methodRun:
+		line := strings.Join(append([]string{p.Command}, p.Args...), " ")
+		if len(p.Args) == 2 && inShell().MatchString(p.Command+" "+p.Args[0]) {
+			line = p.Args[1]
+		}
+		n.call.ToolKind, n.call.Locations = kindRun, nil
+		n.call.Input, _ = json.Marshal(map[string]string{"command": line}) // texts always have a form
+	default:
+		return
+	}
+	switch got := result.(type) {
+	case readResult:
+		n.end.Output = got.Content
+	case written:
+		n.change = &got.change
+	case terminalParams:
+		n.terminal, n.end = got.ID, nil
+	}
+	if err != nil {
+		n.end = &cli.ToolEnded{Err: cli.ShortLine(err.Error())}
+	}
+	s.deliver(news{served: &n}, 0, 0)
+}
+
+// command is a command that ductor runs for the agent.
+type command struct {
+	tool *tool          // its line; nil before it is known
+	end  *cli.ToolEnded // nil while it runs
+}
+
+// serve shows a step that ductor took for the agent.
+func (r *reporter) serve(n *served) {
+	c := r.tools.commands[n.terminal]
+	c.end = cmp.Or(n.end, c.end)
+	if n.call.ID != "" {
+		c.tool = r.lineOf(n)
+	}
+	if n.terminal != "" {
+		r.tools.commands[n.terminal] = c
+	}
+	if n.change != nil && n.change.Diff != "" {
+		r.out.Pass(*n.change)
+	}
+	if c.tool != nil && c.end != nil && strings.HasPrefix(c.tool.call.ID, servedPrefix) {
+		end := *c.end
+		end.ID, c.tool.phase = cli.ToolID(c.tool.call.ID), toolEnded
+		r.out.ToolEnd(end)
+	}
+}
+
+// lineOf returns the line of a step: of the running tool that it belongs to, or its own.
+func (r *reporter) lineOf(n *served) *tool {
+	for _, t := range r.tools.running {
+		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // such as for the diff of an edit
+		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
+			if t.terminals = append(t.terminals, n.terminal); n.change != nil {
+				t.wrote = append(t.wrote, n.change.Path)
+			}
+			return t
+		}
+	}
+	own := r.call(n.call)
+	delete(r.tools.running, n.call.ID) // it covers no other step
+	r.startTool(own)
+	return own
+}
+
+// covers reports whether the agent needs a step for a tool: both run the same command, or are about the same file.
+func (t *tool) covers(step toolCall, dir string) bool {
+	if step.ToolKind == kindRun {
+		return t.command() == (&tool{call: step}).command()
+	}
+	writes := slices.Contains([]string{kindEdit, kindDelete, kindMove}, t.call.ToolKind)
+	return (writes || step.ToolKind == kindRead) && slices.ContainsFunc(t.paths(), func(path string) bool {
+		return cli.Absolute(dir, path) == cli.Absolute(dir, step.Locations[0].Path)
+	})
+}
+
+// ended returns the end of the command that a tool runs in a terminal, or nil.
+func (r *reporter) ended(t *tool) *cli.ToolEnded {
+	for _, c := range t.call.Content {
+		t.terminals = append(t.terminals, c.Terminal)
+	}
+	for _, id := range t.terminals {
+		if c := r.tools.commands[id]; c.end != nil {
+			return c.end
+		}
+	}
+	return nil
+}
