@@ -18,6 +18,7 @@ type Desk interface {
 	menu.Service
 	agent.Service
 	display.Service
+	agent.LoginService
 
 	// Steer adds a waiting prompt to the running turn. The prompt then gets no turn of its own. Steer returns:
 	//   - ErrNotWaiting if the prompt no longer waits, or no turn is running

@@ -53,7 +53,7 @@ type handlers struct {
 	callbacks   *callbacks
 	approvals   *approval.Screen
 	restarts    *restarts
-	jobs        *cron.Screen
+	logins      *agent.Logins
 	transcripts *transcript.Screen
 	journal     orchestrator.MessageStore
 	confirms    bool                            // users confirm transcripts of their speech
@@ -72,7 +72,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
 	h := &handlers{
 		desk: p.desk, finisher: f, feedback: p.feedback, approvals: p.chat.approvals, confirms: p.opts.Confirm,
-		journal: p.opts.Journal,
+		journal: p.opts.Journal, logins: agent.NewLogins(p.desk, o.Lang, o.Now),
 	}
 	h.transcripts = transcript.New(transcript.Options{Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
@@ -83,11 +83,11 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		},
 	})
 	h.restarts = &restarts{desk: p.desk, journal: p.opts.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
-	h.jobs = cron.New(cron.Options{
+	jobs := cron.New(cron.Options{
 		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
 	})
 	all := screens{
-		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
+		menus: menus, jobs: jobs, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
 		agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.opts.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
@@ -126,6 +126,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		buttons: all.buttons(o.Lang),
 	}
 	h.callbacks.register(p, h.transcripts, h.restarts)
+	h.callbacks.buttons[tgapi.LogInAction] = button{orchestrator.ChangeSettings, onScreen(h.logins.Press)}
 	return h
 }
 
@@ -180,7 +181,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 
 // router returns a router that calls h. The caller stops it at the end.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
-	o.Handler = h
+	o.Handler, o.Hide = h, h.logins.Take
 	r := updates.NewRouter(o)
 	h.spawn = r.Go
 	return r
@@ -191,6 +192,11 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply implements updates.Handler. It passes a message to the approval, question or job that it answers.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
+	if in.Text == updates.Hidden {
+		h.feedback.Remove(in.Conversation, in.ID)
+		h.finisher.Answer(ctx, in, h.logins.Paste(ctx, in.By(), in.Update), nil)
+		return true
+	}
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
 	}
@@ -291,7 +297,8 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 
 // handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) {
+	reply := cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}
+	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
 		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
 	})
 	if state == cron.Done {

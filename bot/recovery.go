@@ -20,7 +20,6 @@ const (
 	actLater   = "l"
 	actHandOff = "g"
 	actDrop    = "d"
-	actLogIn   = "li"
 	actLift    = "lb"
 )
 
@@ -53,7 +52,7 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 	case orchestrator.ActionHandOff:
 		return turnButton(p.Text("bot.hand-off", render.AgentName(p, r.Other)), actHandOff, turn)
 	case orchestrator.ActionLogIn:
-		return turnButton(p.Text("bot.log-in"), actLogIn, turn)
+		return tgapi.LogInButton(p, r.Who)
 	case orchestrator.ActionLift:
 		return turnButton(p.Text("bot.lift"), actLift, turn)
 	case orchestrator.ActionDrop:
@@ -78,9 +77,6 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	if what == orchestrator.ActionLogIn { // the other buttons are useful after that
-		return say.Text("bot.logging-in"), nil
-	}
 	// A dropped retry or a postponed turn may have ended, and the message may already have the buttons of that end.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
@@ -102,7 +98,7 @@ func recoveries() map[string]orchestrator.Action {
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
 		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater,
 		actHandOff: orchestrator.ActionHandOff,
-		actDrop:    orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
+		actDrop:    orchestrator.ActionDrop, actLift: orchestrator.ActionLift,
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 type Model struct {
 	Agent         Agent
 	ID            ModelID
-	Name          string // for users
-	Description   string // one line; may be empty
+	Resolved      ModelID // the exact ID that ID stands for; empty if the agent does not report it
+	Name          string  // for users
+	Description   string  // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
 	Default       bool  // the agent's default
@@ -100,18 +101,4 @@ func AtOnce(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(ErrLoading)
 	return ctx
-}
-
-// DeviceCode is the data for logging in an agent from another device. The user enters the code on a web page.
-type DeviceCode struct {
-	Agent Agent
-	URL   string
-	Code  string
-}
-
-// DeviceLogin is a Provider whose agent users can log in from another device.
-type DeviceLogin interface {
-	// LogIn logs in the agent. It passes the page and the code to show, which displays them to the user. LogIn returns
-	// when the agent is logged in. Otherwise its error explains why the agent is not. It gives up when ctx ends.
-	LogIn(ctx context.Context, show func(DeviceCode)) error
 }

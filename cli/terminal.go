@@ -34,3 +34,16 @@ func WithoutCodes(printed string) string {
 	}
 	return b.String()
 }
+
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`) })
+
+// ShellLine quotes words for a shell.
+func ShellLine(words []string) string {
+	line := make([]string, len(words))
+	for i, w := range words {
+		if line[i] = w; !plainWord().MatchString(w) {
+			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(line, " ")
+}

@@ -124,11 +124,10 @@ type Gateway interface {
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
 	Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
-	// CanLogIn reports whether a user can log in an agent of an environment from another device.
-	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
-	// LogIn logs in an agent. It passes the address and the code to show, which displays them to the user. LogIn
-	// returns when the agent is logged in or the log-in failed.
-	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
+	// Logins lists the ways to log in an agent of an environment; see cli.LoginProvider.
+	Logins(in cli.Sandbox, agent cli.Agent) []cli.Login
+	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id string, show func(cli.DeviceCode)) error
+	Refresh()
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 

@@ -19,7 +19,7 @@ const (
 	ActionCompact Action = "compact" // in the same session, after the agent shortened its context
 	ActionLater   Action = "later"   // at Recovery.At, as a one-time job
 	ActionHandOff Action = "handoff" // by Recovery.Other, which continues the session
-	ActionLogIn   Action = "log-in"  // does not run it: logs in Recovery.Who with a code that the owner gets
+	ActionLogIn   Action = "log-in"  // does not run it: shows how to log in Recovery.Who; see Engine.LogIn
 	ActionLift    Action = "lift"    // in the same session, after the owner lifted all budgets for today
 	ActionDrop    Action = "drop"    // does not run it: removes the buttons
 )

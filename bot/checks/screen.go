@@ -10,6 +10,8 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -19,6 +21,7 @@ type Report struct {
 	Failures []Problem // problems that keep ductor from working
 	Warnings []Problem // problems worth a look
 	Passed   int
+	LogIn    []cli.Agent // not logged in
 }
 
 // Problem is one failed check.
@@ -98,6 +101,9 @@ func (r *round) run(ctx context.Context) {
 		return
 	}
 	last := r.last(reportText(r.p, report))
+	for _, agent := range report.LogIn {
+		last.Keyboard = append(last.Keyboard, []tgapi.Button{tgapi.LogInButton(r.p, agent)})
+	}
 	r.shown.Store(&last)
 	r.message.Announce(last)
 	if row, owed := r.message.Keep(last); owed {

@@ -90,7 +90,7 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	case err != nil:
 		return tgapi.Page{}, nil, err
 	case !isUnsettled(problem):
-		page, err = k.chooseFound(ctx, in, c, problem)
+		page, err = k.chooseFound(ctx, in, st, c, problem)
 		return page, nil, err
 	}
 	return tgapi.Page{Text: whyNot(k.lang.Of(in.Chat), problem)}, func(ctx context.Context) (tgapi.Page, error) {
@@ -98,19 +98,22 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 		if err != nil {
 			return tgapi.Page{}, err
 		}
-		return k.chooseFound(ctx, in, c, problem)
+		return k.chooseFound(ctx, in, st, c, problem)
 	}, nil
 }
 
-// chooseFound stores the model that a name means, or explains why the name means none.
-func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice,
-	problem *naming.Problem) (tgapi.Page, error) {
+// chooseFound stores the model that a name means, or explains why the name means none. It shows buttons for the models
+// that the name may mean.
+func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
+	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
 	// the user cares most about the model, so choose it without the effort
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
+	case problem != nil && len(problem.Meant) > 0:
+		return k.openList(in, ModelAction, meantModels{k.service, problem, now}, ""), nil
 	case problem != nil:
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}

@@ -127,6 +127,9 @@ func (m *modelMenu) agentsView() tgapi.Page {
 			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", render.AgentName(m.lang, e.Agent)))
 		case !naming.Usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", render.AgentName(m.lang, e.Agent), unusableBecause(m.lang, e))
+			if e.Auth.State == cli.Installed && e.Auth.Problem == nil {
+				keyboard = append(keyboard, []tgapi.Button{tgapi.LogInButton(m.lang, e.Agent)})
+			}
 		case e.Resting != nil:
 			b.WriteString("\n\n" + e.Resting.Sentence(m.lang))
 		}

@@ -2,6 +2,7 @@ package tgapi
 
 import (
 	"ductor/bot/render"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -51,4 +52,12 @@ func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to in
 		row = append(row, Button{Text: "›", Data: data(page + 1)})
 	}
 	return from, to, Keyboard{row}
+}
+
+// LogInAction is the action of the buttons of agent.Logins.
+const LogInAction = "ln"
+
+// LogInButton returns the button that shows how to log in an agent.
+func LogInButton(p lang.Printer, agent cli.Agent) Button {
+	return NewButton(p.Text("login.button", render.AgentName(p, agent)), LogInAction, string(agent))
 }

@@ -6,15 +6,16 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf16"
 
 	"ductor/bot/render"
 	"ductor/internal/secrets"
 )
 
-// Scrubber removes secrets from everything that leaves the process: errors, log lines, messages. It is immutable and
-// safe for concurrent use. A nil Scrubber knows no secrets.
-type Scrubber struct{ set *secrets.Set }
+// Scrubber removes secrets from everything that leaves the process: errors, log lines, messages. Safe for concurrent
+// use. A nil Scrubber knows no secrets.
+type Scrubber struct{ set atomic.Pointer[secrets.Set] }
 
 // NewScrubber returns a Scrubber for token and further secrets. Of the token it also removes the part after the colon
 // alone.
@@ -22,7 +23,19 @@ func NewScrubber(token string, more ...string) *Scrubber {
 	if _, key, ok := strings.Cut(token, ":"); ok {
 		more = append(more, key)
 	}
-	return &Scrubber{secrets.NewSet(append(more, token)...)}
+	s := &Scrubber{}
+	s.set.Store(secrets.NewSet(append(more, token)...))
+	return s
+}
+
+// Add makes s remove another secret from now on.
+func (s *Scrubber) Add(secret string) {
+	for {
+		before := s.set.Load()
+		if s.set.CompareAndSwap(before, before.With(secret)) {
+			return
+		}
+	}
 }
 
 // Secrets returns the secrets of the Scrubber.
@@ -30,7 +43,7 @@ func (s *Scrubber) Secrets() *secrets.Set {
 	if s == nil {
 		return nil
 	}
-	return s.set
+	return s.set.Load()
 }
 
 // String returns s without secrets.
@@ -41,7 +54,7 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	if s == nil {
 		return t
 	}
-	for _, secret := range s.set.Words() {
+	for _, secret := range s.Secrets().Words() {
 		if strings.Contains(t.Text, secret) {
 			mask := strings.Repeat("•", len(utf16.Encode([]rune(secret))))
 			t.Text = strings.ReplaceAll(t.Text, secret, mask)

@@ -22,6 +22,7 @@ type gate struct {
 	refusals *refusals
 	lost     time.Time          // earlier messages may have been handled without a trace
 	dropped  func(*wireMessage) // notifies the chat of a message that lost drops
+	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }
 
@@ -109,10 +110,41 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 		if g.admits(&w) {
 			g.dropped(w.Message)
 		}
-	case g.joins(&w), g.admits(&w):
+	case g.joins(&w):
 		return u
+	case g.admits(&w):
+		return g.hidden(u, w.Message)
 	}
 	return orchestrator.Update{ID: u.ID}
+}
+
+// HideFunc reports whether the text of a message is a secret that the journal must not contain. It must not block.
+type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool
+
+// Hidden replaces the text of a message that a HideFunc hides.
+const Hidden = "🔑 …"
+
+// hidden returns an update without the text of its message, if that is a secret.
+func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
+	if m == nil || m.Text == "" || g.hide == nil ||
+		!g.hide(conversationOf(m), orchestrator.PersonID(m.From.ID), u.ID, m.Text) {
+		return u
+	}
+	var all struct {
+		Message map[string]json.RawMessage `json:"message"`
+	}
+	_ = json.Unmarshal(u.Raw, &all) // it was decoded before
+	kept := map[string]any{"text": Hidden}
+	for _, name := range []string{"message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"} {
+		if value, ok := all.Message[name]; ok {
+			kept[name] = value
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"update_id": u.ID, "message": kept})
+	if err != nil {
+		g.log.Error("hide a secret", "update", u.ID, "err", err)
+	}
+	return orchestrator.Update{ID: u.ID, Raw: raw}
 }
 
 // refusals logs rejected users, so that the owner can allow them: each user of each chat once an hour, and at most one

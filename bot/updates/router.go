@@ -26,6 +26,7 @@ type RouterOptions struct {
 	AlbumWindow time.Duration // how long to wait for further files of an album; 0 or less does not wait
 	PasteWindow time.Duration // how long to wait for the next part of a long paste; 0 or less does not wait
 
+	Hide  HideFunc         // finds secrets in messages; nil: there are none
 	Names *tgapi.ChatNames // gets the names of the chats of updates
 	Lang  *lang.Choices
 	Log   *slog.Logger
@@ -77,7 +78,7 @@ func NewRouter(o RouterOptions) *Router {
 
 func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
-	g.me, g.names, g.lost = o.Me, o.Names, o.Lost
+	g.me, g.names, g.lost, g.hide = o.Me, o.Names, o.Lost, o.Hide
 	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	told := make(map[orchestrator.ConversationID]bool)
 	g.dropped = func(m *wireMessage) { // the first message of each conversation is enough

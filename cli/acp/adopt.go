@@ -29,7 +29,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
 		return nil, nil
 	}
-	proc.become(n.Name)
+	proc.become(n.Name, nil)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), adopted: n,
 		offers: offers{model: choice{current: n.Model}}, past: past{totals: n.Totals},

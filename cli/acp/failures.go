@@ -40,8 +40,11 @@ func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	}
 	kind := kindOf(code, text)
 	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(words), Detail: cli.Shorten(text, 2000)}
-	if kind == cli.NotLoggedIn && o.Login != "" {
+	switch {
+	case kind == cli.NotLoggedIn && o.Login != "":
 		f.Reason = o.Login
+	case code == codeNoAuth && o.advice != "":
+		f.Reason = o.advice
 	}
 	return f
 }

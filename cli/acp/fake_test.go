@@ -2,12 +2,14 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,9 @@ type peer struct {
 	lines chan rpc.Message // messages from ductor
 	dying func()           // called while a process is being stopped; may be nil
 	hello string           // the answer to initialize, or an event in its place; empty for an ordinary answer
+
+	methods string      // how it can be logged in, as JSON; empty: it does not say
+	locked  atomic.Bool // a session needs a log-in
 
 	mu      sync.Mutex
 	out     *io.PipeWriter
@@ -90,6 +95,10 @@ func (p *peer) serve(in io.Reader) {
 		case methodInitialize:
 			p.greet(m)
 		case methodNew:
+			if p.locked.Load() {
+				p.say(`{"id":%s,"error":{"code":-32000,"message":"Authentication required"}}`, m.ID)
+				continue
+			}
 			sessions++
 			p.say(`{"id":%s,"result":{"sessionId":"s%d"}}`, m.ID, sessions)
 		default:
@@ -105,7 +114,8 @@ func (p *peer) greet(m rpc.Message) {
 		if p.hello != "" {
 			p.say("Welcome!\nAn update is available.")
 		}
-		p.say(`{"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, m.ID)
+		p.say(`{"id":%s,"result":{"protocolVersion":1,"authMethods":%s,"agentCapabilities":{"loadSession":true}}}`,
+			m.ID, cmp.Or(p.methods, "[]"))
 	case "silent":
 	case "garbage":
 		p.say("Usage: agent")

@@ -24,6 +24,8 @@ type Settings struct {
 	Env     []string      `toml:"env" check:"variables"`
 	Models  []cli.ModelID `toml:"models"` // to choose from; empty: what the agent offers
 	Model   cli.ModelID   `toml:"model"`
+	// AuthMethod is the agent's name of a way to log in that needs no user. Processes that require a log-in use it.
+	AuthMethod string `toml:"auth_method"`
 	// Holds replaces the built-in entries of the same modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 }
@@ -74,6 +76,8 @@ type Options struct {
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
 	// Login tells the user in one sentence how to log the agent in.
 	Login string
+	// AuthMethod is the agent's name of a way to log in without a user, for processes that require a log-in.
+	AuthMethod string
 	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
 	Auth func(ctx context.Context) cli.Auth
 
@@ -85,6 +89,7 @@ type Options struct {
 	CallLimit  time.Duration // for the answer to any request but a prompt
 
 	quirks Quirks // see agentProcess.become
+	advice string // Login in the words of the agent's offers
 	known  Entry  // of the catalogue
 }
 

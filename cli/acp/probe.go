@@ -1,9 +1,11 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/shared"
@@ -27,8 +29,9 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if err != nil {
 		auth.State, auth.Method = cli.Installed, ""
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
-			if auth.Fix = f.Error(); p.opts.known.Login != "" {
-				auth.Fix += " Run " + p.opts.known.Login + "."
+			auth.Fix = cmp.Or(f.Reason, f.Error())
+			if run := p.opts.known.Login; run != "" && !strings.Contains(auth.Fix, run) {
+				auth.Fix = strings.TrimSuffix(auth.Fix, ".") + ". Run " + run + "."
 			}
 		} else {
 			auth.Problem = f

@@ -42,6 +42,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
+			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
 			"elicitation": map[string]none{"form": {}, "url": {}},
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
@@ -65,14 +66,16 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	case v > protocolVersion:
 		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, "ductor")
 	}
-	proc.become(proc.hello.AgentInfo.Name)
+	logins := o.logins(proc.hello.AuthMethods)
+	proc.provider.logins.Store(&logins)
+	proc.become(proc.hello.AgentInfo.Name, logins)
 	return nil
 }
 
-// become applies the quirks of a program.
-func (proc *agentProcess) become(program string) {
+// become applies the quirks of a program, and its ways to log in.
+func (proc *agentProcess) become(program string, logins []cli.Login) {
 	o := *proc.options()
-	o.quirks = o.quirksOf(program)
+	o.quirks, o.advice = o.quirksOf(program), o.loginAdvice(logins)
 	proc.opts.Store(&o)
 }
 

@@ -20,8 +20,10 @@ type Provider struct {
 	live shared.Dialect[news]
 	// offered has the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]offer]
-	efforts sync.Map             // of models, as sessions showed them: string to choice
-	lists   atomic.Pointer[bool] // whether the agent lists its sessions; nil if unknown
+	efforts sync.Map                    // of models, as sessions showed them: string to choice
+	lists   atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
+	logins  atomic.Pointer[[]cli.Login] // that the process that started last offered
+	method  atomic.Pointer[string]      // of the last successful log-in
 	// late is set if the agent has ever sent text after the reply that ends a turn.
 	late atomic.Bool
 }

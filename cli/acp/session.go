@@ -124,15 +124,20 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 }
 
 // request creates or loads a session. If the agent requires a log-in that needs no user, it logs in first.
-func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession, err error) {
+func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
+	err error) {
 	err = s.process.call(ctx, method, params, &got)
 	var refused *rpc.Error
-	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.options().quirks.AuthMethod == nil {
+	if !errors.As(err, &refused) || refused.Code != codeNoAuth {
 		return got, err
 	}
-	login := s.process.options().quirks.AuthMethod(s.process.options().env(req))
-	if login == "" || s.process.call(ctx, methodLogin, sessionParams{MethodID: login}, nil) != nil {
+	o := s.process.options()
+	login := s.process.provider.authMethod(o, req)
+	if login == "" {
 		return got, err
+	}
+	if failed := s.process.logIn(ctx, login); failed != nil {
+		return got, failed
 	}
 	return got, s.process.call(ctx, method, params, &got)
 }

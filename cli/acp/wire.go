@@ -57,6 +57,7 @@ type initialized struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	} `json:"agentInfo"`
+	AuthMethods  authMethods `json:"authMethods"`
 	Capabilities struct {
 		Load   bool `json:"loadSession"`
 		Prompt struct {

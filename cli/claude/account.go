@@ -27,7 +27,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		Agent: agent, Env: env, Install: "Install Claude Code: npm install -g @anthropic-ai/claude-code, or set agents.claude.path",
 		Fix: "Log in to Claude Code: run `claude` once on this machine and type /login, or set ANTHROPIC_API_KEY",
 		Keys: []string{
-			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", tokenVar,
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
 		},
 		Else: func(ctx context.Context) string {
@@ -42,6 +42,25 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			return reply.Account.method()
 		},
 	}.Auth(ctx, p.opts.ProviderOptions)
+}
+
+// tokenVar is the variable with a token that `claude setup-token` prints.
+const tokenVar = "CLAUDE_CODE_OAUTH_TOKEN"
+
+var _ cli.LoginProvider = (*Provider)(nil)
+
+// Logins implements cli.LoginProvider.
+func (*Provider) Logins() []cli.Login {
+	return []cli.Login{
+		{Kind: cli.LoginByToken, Command: "claude setup-token", Variable: tokenVar},
+		{Kind: cli.LoginByCommand, Command: "claude auth login"},
+		{Kind: cli.LoginByVariable, Variable: "ANTHROPIC_API_KEY"},
+	}
+}
+
+// LogIn implements cli.LoginProvider. ductor itself stores the token.
+func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
+	return errors.ErrUnsupported
 }
 
 // credentialFile reports whether the disk has a log-in with a subscription. The access token may have expired if the
@@ -73,6 +92,7 @@ type initReply struct {
 
 type wireModel struct {
 	Value       string   `json:"value"`
+	Resolved    string   `json:"resolvedModel"`
 	Name        string   `json:"displayName"`
 	Description string   `json:"description"`
 	Efforts     []string `json:"supportedEffortLevels"`
@@ -116,8 +136,8 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 
 func (m wireModel) model() cli.Model {
 	model := cli.Model{
-		Agent: agent, ID: cli.ModelID(m.Value), Name: m.Name, Description: oneLine(m.Description),
-		Default: cli.ModelID(m.Value) == defaultModel,
+		Agent: agent, ID: cli.ModelID(m.Value), Resolved: cli.ModelID(m.Resolved), Name: m.Name,
+		Description: oneLine(m.Description), Default: cli.ModelID(m.Value) == defaultModel,
 	}
 	for _, e := range m.Efforts {
 		model.Efforts = append(model.Efforts, cli.Effort(e))

@@ -44,10 +44,15 @@ func configDir(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "COPILOT_HOME"), filepath.Join(owner, ".copilot"))
 }
 
-var _ cli.DeviceLogin = (*Provider)(nil)
+var _ cli.LoginProvider = (*Provider)(nil)
 
-// LogIn implements cli.DeviceLogin.
-func (p *Provider) LogIn(ctx context.Context, show func(cli.DeviceCode)) error {
+// Logins implements cli.LoginProvider.
+func (p *Provider) Logins() []cli.Login {
+	return []cli.Login{{ID: "device", Kind: cli.LoginByCode}, {Kind: cli.LoginByCommand, Command: "copilot login"}}
+}
+
+// LogIn implements cli.LoginProvider.
+func (p *Provider) LogIn(ctx context.Context, _ string, show func(cli.DeviceCode)) error {
 	return turn.DeviceLogin(ctx, Agent, p.opts.Launcher, cli.Command{
 		Path: p.opts.Path, Args: []string{"login", "--device-code"}, Env: p.environment(cli.Request{}), For: cli.Purpose{Agent: Agent},
 	}, show)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,6 +91,20 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		Agent: Agent, Env: env, Install: "Install the Gemini CLI, or set agents.gemini.path", Fix: loginFix,
 		Keys: []string{"GEMINI_API_KEY"}, Else: func(context.Context) string { return p.method(env) },
 	}.Auth(ctx, p.opts.ProviderOptions)
+}
+
+var _ cli.LoginProvider = (*Provider)(nil)
+
+// Logins implements cli.LoginProvider. A log-in with an account opens a browser on the machine, so it needs a terminal.
+func (*Provider) Logins() []cli.Login {
+	return []cli.Login{
+		{Kind: cli.LoginByCommand, Command: "gemini"}, {Kind: cli.LoginByVariable, Variable: "GEMINI_API_KEY"},
+	}
+}
+
+// LogIn implements cli.LoginProvider.
+func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
+	return errors.ErrUnsupported
 }
 
 // method returns how Gemini is logged in without a key. It returns "" if Gemini is not logged in.

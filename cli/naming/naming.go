@@ -7,8 +7,10 @@ package naming
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ductor/cli"
 	"ductor/internal/nearest"
@@ -53,7 +55,7 @@ type ProblemKind int
 const (
 	NoAgent       ProblemKind = iota // no agent can be used
 	Unusable                         // this agent is unusable; Entry has the reason
-	Unknown                          // no model has this name: Near may be meant, Models are the choices
+	Unknown                          // no model has this name: Near may be meant, Models are all models
 	Elsewhere                        // a model of Agent, which cannot be used here
 	Ambiguous                        // several Models have this name
 	TooManyWords                     // after the effort
@@ -71,17 +73,20 @@ type Problem struct {
 	Entry  cli.MenuEntry
 	Model  cli.Model // without an ID: the default model of its agent
 	Models []cli.Model
+	Meant  []Choice // probable meanings of the name, to offer to the user
 }
 
-// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil if Find found a
-// choice. If the problem is NoEfforts, the choice has only the model.
+// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". It also finds an exact ID that no
+// agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they list. The
+// problem is nil if Find found a choice. If the problem is NoEfforts, the choice has only the model.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
 		return Choice{}, n.unknown("", n.Entries)
 	}
-	pool := n.Entries
+	pool, full := n.Entries, false
 	if e, rest, ok := n.agent(words); ok {
+		full = strings.Contains(words[0], "/")
 		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
 		switch {
 		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // no list of models can change the meaning
@@ -93,7 +98,7 @@ func (n Names) Find(name string) (Choice, *Problem) {
 		}
 		pool, words = []cli.MenuEntry{e}, rest
 	}
-	model, words, problem := n.model(words, pool)
+	model, words, problem := n.model(words, pool, full)
 	if problem != nil {
 		return Choice{}, problem
 	}
@@ -120,7 +125,8 @@ func (n Names) Exactly(name string) (Choice, bool) {
 		bare = model
 	}
 	whole := alias || strings.EqualFold(name, string(c.Agent)) ||
-		len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
+		bare != name && strings.EqualFold(string(c.Model), bare) ||
+		len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) }, bare)) > 0
 	return c, whole
 }
 
@@ -163,10 +169,11 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model and returns the words after it. If the words named an agent, the model may be missing.
-func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string, *Problem) {
+// model parses the model and returns the words after it. If the words named an agent, the model may be missing. full
+// reports whether the model was written as AGENT/MODEL.
+func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
-		m, problem := n.named(words[0], pool)
+		m, problem := n.named(words[0], pool, false)
 		return m, words[1:], problem
 	}
 	byDefault := defaultModel(pool[0])
@@ -176,23 +183,29 @@ func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string,
 	case strings.EqualFold(words[0], "default"):
 		return byDefault, words[1:], nil
 	}
-	m, problem := n.named(words[0], pool)
-	if problem != nil && problem.Kind == Unknown && isEffort(words[0], n.Entries) {
+	m, problem := n.named(words[0], pool, full)
+	if problem != nil && problem.Kind == Unknown && n.isEffort(words[0]) {
 		return byDefault, words, nil
 	}
 	return m, words[1:], problem
 }
 
 // isEffort reports whether some model has an effort with this name.
-func isEffort(word string, entries []cli.MenuEntry) bool {
-	for _, e := range entries {
+func (n Names) isEffort(word string) bool {
+	for _, e := range n.Entries {
 		for _, m := range e.Models {
 			if slices.ContainsFunc(m.Efforts, func(e cli.Effort) bool { return strings.EqualFold(string(e), word) }) {
 				return true
 			}
 		}
 	}
-	return slices.Contains([]string{"minimal", "low", "medium", "high"}, strings.ToLower(word))
+	return IsEffort(word)
+}
+
+// IsEffort reports whether agents commonly use a word as the name of an effort.
+func IsEffort(word string) bool {
+	return slices.Contains([]string{"default", "none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"},
+		strings.ToLower(word))
 }
 
 // defaultModel returns the agent's default as a model without an ID. It has the efforts of the model that the agent
@@ -207,8 +220,9 @@ func defaultModel(e cli.MenuEntry) cli.Model {
 	return m
 }
 
-// named finds a model by its ID or name, or by a unique part of them.
-func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
+// named finds a model by its ID or name, or by a unique part of them. It accepts an ID that no agent lists if the ID is
+// full or has a digit.
+func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
@@ -225,29 +239,64 @@ func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
 		}
 	}
 	for i, try := range []struct {
-		in  []cli.MenuEntry
-		fit func(string) bool
-	}{{here, same}, {all, same}, {here, part}, {all, part}} {
+		in    []cli.MenuEntry
+		fit   func(string) bool
+		exact string
+	}{{here, same, name}, {all, same, name}, {here, part, ""}, {all, part, ""}} {
 		if first || loading && i == 3 {
 			return cli.Model{}, &Problem{Kind: Loading, Name: name}
 		}
-		switch found := modelsWith(try.in, try.fit); len(found) {
+		switch found := modelsWith(try.in, try.fit, try.exact); len(found) {
 		case 0:
 		case 1:
 			return found[0], nil
 		default:
-			return cli.Model{}, &Problem{Kind: Ambiguous, Name: name, Models: found}
+			p := &Problem{Kind: Ambiguous, Name: name, Models: found}
+			for _, m := range found {
+				p.Meant = append(p.Meant, Choice{Agent: m.Agent, Model: m.ID})
+			}
+			return cli.Model{}, p
 		}
 	}
-	return cli.Model{}, n.unknown(name, all)
+	unlisted, known := unlisted(name, pool)
+	problem := n.unknown(name, all)
+	switch {
+	case !known || !full && digits(name) == "":
+		return cli.Model{}, problem
+	case problem.Near != "" && digits(problem.Near) == digits(name): // probably mistyped
+		problem.Meant = append(problem.Meant, Choice{Agent: unlisted.Agent, Model: unlisted.ID})
+		return cli.Model{}, problem
+	}
+	return unlisted, nil
 }
 
-func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
+// Lists reports whether the agent of a choice lists its model, under this ID or an ID that stands for it.
+func (n Names) Lists(c Choice) bool {
+	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
+		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
+		return e.Agent == c.Agent && len(modelsWith([]cli.MenuEntry{e}, same, string(c.Model))) > 0
+	})
+}
+
+// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns a model with that ID if an
+// agent reports that a model of its list is that one.
+func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
 		for _, m := range e.Models {
-			if fit(string(m.ID)) || fit(m.Name) {
-				m.Agent = e.Agent
+			m.Agent = e.Agent
+			full, _, _ := strings.Cut(string(m.Resolved), "[")
+			switch {
+			case fit(string(m.ID)) || fit(m.Name):
+			case exact != "" && (strings.EqualFold(string(m.Resolved), exact) || strings.EqualFold(full, exact)):
+				m.ID, m.Name, m.Default = cli.ModelID(exact), "", false
+			default:
+				continue
+			}
+			known := func(o cli.Model) bool {
+				return o.Agent == m.Agent && strings.EqualFold(string(o.ID), string(m.ID))
+			}
+			if !slices.ContainsFunc(found, known) {
 				found = append(found, m)
 			}
 		}
@@ -255,16 +304,44 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
 	return found
 }
 
+// unlisted returns a name as the exact ID of a model that no agent lists. If pool has several agents, unlisted chooses
+// the agent by the form of the ID. The model gets the efforts of the agent's default.
+func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
+	agent := runs(name)
+	if len(pool) == 1 {
+		agent = pool[0].Agent
+	}
+	i := slices.IndexFunc(pool, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) })
+	if i < 0 || !strings.ContainsFunc(name, unicode.IsLetter) ||
+		strings.HasPrefix(strings.ToLower(name), string(agent)+"/") {
+		return cli.Model{}, false
+	}
+	m := defaultModel(pool[i])
+	m.ID = cli.ModelID(name)
+	return m, true
+}
+
+// digits returns the digits of a name. Two versions of a model differ in them.
+func digits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+}
+
 // unknown returns the problem for an unknown name. It suggests a similar name, and checks whether an unusable agent has
 // the model.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	var known []string
+	known := map[string]string{} // texts for Find, by the names to compare with
 	for _, e := range pool {
 		if Usable(e) {
-			for _, m := range modelsWith([]cli.MenuEntry{e}, func(string) bool { return true }) {
+			known[strings.ToLower(string(e.Agent))] = string(e.Agent)
+			for _, m := range modelsWith([]cli.MenuEntry{e}, func(string) bool { return true }, "") {
 				p.Models = append(p.Models, m)
-				known = append(known, strings.ToLower(string(m.ID)))
+				known[strings.ToLower(string(m.ID))] = string(e.Agent) + "/" + string(m.ID)
 			}
 		}
 	}
@@ -272,13 +349,14 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 		p.Kind = NoAgent
 		return p
 	}
-	for alias := range n.Aliases {
-		known = append(known, alias)
+	for name, alias := range n.Aliases {
+		known[name] = alias.Use
 	}
-	for _, e := range pool {
-		known = append(known, strings.ToLower(string(e.Agent)))
+	if p.Near, _ = nearest.Of(name, slices.Collect(maps.Keys(known))); p.Near != "" {
+		if c, problem := (Names{Entries: n.Entries}).Find(known[p.Near]); problem == nil {
+			p.Meant = []Choice{c}
+		}
 	}
-	p.Near, _ = nearest.Of(name, known)
 	if agent := runs(name); p.Near == "" && agent != "" &&
 		!slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
 		p.Kind, p.Agent = Elsewhere, agent

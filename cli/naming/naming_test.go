@@ -18,8 +18,10 @@ func fixture() Names {
 		},
 		Entries: []cli.MenuEntry{
 			{Agent: "claude", Auth: ok, Models: []cli.Model{
-				{ID: "opus", Name: "Opus 4", Default: true, Efforts: []cli.Effort{"low", "high"}},
-				{ID: "sonnet", Name: "Sonnet 4"}, {ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
+				{ID: "opus", Name: "Opus 4", Resolved: "claude-opus-4-8[1m]", Default: true,
+					Efforts: []cli.Effort{"low", "high"}},
+				{ID: "sonnet", Name: "Sonnet 4", Resolved: "claude-sonnet-5"},
+				{ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
 			}},
 			{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5", Efforts: efforts, Default: true},
 				{ID: "gpt-5-mini", Efforts: efforts}}},
@@ -67,6 +69,51 @@ func TestFind(t *testing.T) {
 		case !tc.wrong && (problem != nil || got != tc.want):
 			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
 		}
+	}
+}
+
+// TestExactIDs tests that any exact ID behind an agent's name works, and that Find offers models for a mistyped name.
+func TestExactIDs(t *testing.T) {
+	choice := func(agent cli.Agent, model cli.ModelID) Choice { return Choice{Agent: agent, Model: model} }
+	for _, tc := range []struct {
+		name  string
+		want  Choice
+		meant []Choice
+	}{
+		// Claude reports that its models stand for these.
+		{name: "claude-opus-4-8", want: choice("claude", "claude-opus-4-8")},
+		{name: "claude-opus-4-8[1m] high", want: Choice{"claude", "claude-opus-4-8[1m]", "high"}},
+		{name: "claude/claude-sonnet-5", want: choice("claude", "claude-sonnet-5")},
+		// No agent lists these.
+		{name: "claude-opus-4-7", want: choice("claude", "claude-opus-4-7")},
+		{name: "claude claude-haiku-4-5 low", want: Choice{"claude", "claude-haiku-4-5", "low"}},
+		{name: "codex/gpt-9", want: choice("codex", "gpt-9")},
+		{name: "gpt-9-codex", want: choice("codex", "gpt-9-codex")},
+		{name: "gemini/auto", want: choice("gemini", "auto")},
+		{name: "old", want: choice("claude", "claude-opus-3-9")},
+		// These are probably mistyped.
+		{name: "opsu", meant: []Choice{choice("claude", "opus")}},
+		{name: "claude/opusplan", meant: []Choice{choice("claude", "opus"), choice("claude", "opusplan")}},
+		{name: "codex/gtp-5", meant: []Choice{choice("codex", "gpt-5"), choice("codex", "gtp-5")}},
+		{name: "depe", meant: []Choice{{"codex", "gpt-5", "high"}}},
+		{name: "lama", meant: []Choice{choice("claude", "sonnet")}},
+		{name: "gpt", meant: []Choice{choice("codex", "gpt-5"), choice("codex", "gpt-5-mini")}},
+	} {
+		n := fixture()
+		n.Aliases["old"] = Alias{Use: "claude/claude-opus-3-9"}
+		n.Aliases["llama"] = Alias{Use: "claude/sonnet"}
+		got, problem := n.Find(tc.name)
+		switch {
+		case tc.meant == nil && (problem != nil || got != tc.want):
+			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
+		case tc.meant != nil && (problem == nil || !slices.Equal(problem.Meant, tc.meant)):
+			t.Errorf("%q: %+v, %+v; may mean %+v", tc.name, got, problem, tc.meant)
+		}
+	}
+	broken := fixture()
+	broken.Aliases = map[string]Alias{"lama": {Use: "llama"}, "llaama": {Use: "lama"}} // they lead to each other
+	if _, problem := broken.Find("lama"); problem == nil || len(problem.Meant) > 0 {
+		t.Errorf("an alias without a model means %+v", problem)
 	}
 }
 
@@ -120,7 +167,11 @@ func TestExactly(t *testing.T) {
 		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""},
 		"claude/opus": {"claude", "opus", ""},
 		"gpt-5":       {"codex", "gpt-5", ""},
+		"gpt-9":       {}, // it is unknown whether this is a model
 		"1m":          {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {},
+
+		"claude-opus-4-8": {"claude", "claude-opus-4-8", ""}, "claude/opus-4-1": {"claude", "opus-4-1", ""},
+
 		"codex high": {},
 	} {
 		if got, ok := fixture().Exactly(name); ok != (want != Choice{}) || ok && got != want {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -235,24 +233,11 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 	}
 	for _, l := range entry.runEnv.launchers {
 		if e, ok := l.(cli.Enterer); ok && req.Sandbox != "" {
-			return shellLine(append(e.Enter(req.Dir, home), words...)), nil
+			return cli.ShellLine(append(e.Enter(req.Dir, home), words...)), nil
 		}
 	}
 	if home != "" {
 		words = append([]string{"env", "HOME=" + home}, words...)
 	}
-	return shellLine([]string{"cd", req.Dir}) + " && " + shellLine(words), nil
-}
-
-var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`) })
-
-// shellLine quotes words for a shell.
-func shellLine(words []string) string {
-	line := make([]string, len(words))
-	for i, w := range words {
-		if line[i] = w; !plainWord().MatchString(w) {
-			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(line, " ")
+	return cli.ShellLine([]string{"cd", req.Dir}) + " && " + cli.ShellLine(words), nil
 }

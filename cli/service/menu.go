@@ -255,32 +255,35 @@ func (s *Service) Refresh() {
 	}
 }
 
-// CanLogIn implements orchestrator.Gateway.
-func (s *Service) CanLogIn(in cli.Sandbox, agent cli.Agent) bool {
+// Logins implements orchestrator.Gateway.
+func (s *Service) Logins(in cli.Sandbox, agent cli.Agent) []cli.Login {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
-		return false
+		return nil
 	}
-	_, ok := entry.provider.(cli.DeviceLogin)
-	return ok
+	p, ok := entry.provider.(cli.LoginProvider)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(p.Logins(), func(l cli.Login) bool { return in != "" && l.Kind == cli.LoginByCommand })
 }
 
-// LogIn logs in an agent from another device; see cli.DeviceLogin. It then makes the service check the agent again. It
-// returns ErrUnsupported if the agent does not support such a log-in.
-func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error {
+// LogIn has an agent log in by a cli.Login with an ID, and then makes the service check all agents again. It returns
+// ErrUnsupported if the agent does not support that.
+func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id string,
+	show func(cli.DeviceCode)) error {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
 		return failure
 	}
-	login, ok := entry.provider.(cli.DeviceLogin)
+	login, ok := entry.provider.(cli.LoginProvider)
 	if !ok {
 		return errors.ErrUnsupported
 	}
 	if err := entry.runEnv.prepare(ctx); err != nil {
 		return entry.runEnv.lost(agent, err)
 	}
-	err := guard(agent, func() error { return login.LogIn(ctx, show) })
-	entry.auth.forget()
-	entry.models.forget()
+	err := guard(agent, func() error { return login.LogIn(ctx, id, show) })
+	s.Refresh()
 	return err
 }

@@ -54,7 +54,7 @@ func failures() map[string]failure {
 			buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
 		"not logged in": {change: bypass, script: ran + `[[error 401]]`, runs: 1,
 			says:    []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."},
-			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+			buttons: []string{"🔑 Log in to Claude", "🤝 Go on with Codex", "🔁 Run again"}},
 		"not installed": {change: func(c *config.Config) {
 			bypass(c)
 			c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil

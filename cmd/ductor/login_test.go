@@ -71,12 +71,12 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	}
 	town.start()
 	town.say("hello")
-	card := town.awaitButton("🔑 Log in")
+	card := town.awaitButton("🔑 Log in to Codex")
 	if !strings.Contains(card.Text, "Codex is not logged in") {
 		t.Errorf("the card says %q", card.Text)
 	}
 	for range 2 { // the second press has no effect
-		if a := town.pressOn(card, "🔑 Log in"); !strings.Contains(a.Text, "private chat of the owner") {
+		if a := town.pressOn(card, "🔑 Log in to Codex"); !strings.Contains(a.Text, "private chat of the owner") {
 			t.Errorf("the press is answered with %q", a.Text)
 		}
 	}

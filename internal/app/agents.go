@@ -48,9 +48,10 @@ type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
+	tokens     *tokens                                      // in addition to the keys of cfg; may be nil
 }
 
-func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground} }
+func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground, a.tools.tokens} }
 
 // hostEnv returns the environment of runs on this machine.
 func (a agents) hostEnv(launcher cli.Launcher) runEnv {
@@ -174,7 +175,7 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
-		Env: func() []string { return append(g.environ(), keys...) }, ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
+		Env: func() []string { return slices.Concat(g.environ(), keys, a.tokens.environ(name)) }, ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
 		Timing: a.cfg.Agents.Timing, Logger: a.log,
 	}
 }
@@ -185,7 +186,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
 		Agent:           name, Args: c.Args, Holds: c.Holds, NoWorkspace: g.inside, Background: a.background,
-		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
+		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher), AuthMethod: c.AuthMethod,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})

@@ -136,6 +136,7 @@ type Launcher interface {
 // Build constructs an App. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
+	a.tools.tokens = &tokens{dir: cfg.Storage.Dir, scrub: opts.Scrub}
 	if a.Started == nil {
 		a.Started = memory.Start()
 	}

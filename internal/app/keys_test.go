@@ -19,7 +19,7 @@ func TestOnlyItsAgentGetsAKey(t *testing.T) {
 	cfg.Keys = []keys.Key{
 		{Agent: "codex", Name: "OPENAI_API_KEY", Value: "sk-of-codex-1"}, {Agent: "goose", Name: "WARM_KEY", Value: "sk-of-goose-1"},
 	}
-	a := agents{cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), nil}
+	a := agents{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, inside := range []bool{false, true} {
 		for agent, want := range map[cli.Agent][]string{
 			"codex": {"sk-of-codex-1", ""}, "goose": {"", "sk-of-goose-1"}, "claude": {"", ""},

@@ -47,9 +47,12 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
 	names := naming.Names{Entries: entries}
 	for _, m := range cfg.ModelNames {
-		_, problem := names.Find(m.Name)
-		if problem == nil {
+		choice, problem := names.Find(m.Name)
+		switch {
+		case problem == nil && names.Lists(choice):
 			continue
+		case problem == nil:
+			problem = &naming.Problem{Kind: naming.Unknown, Name: string(choice.Model)}
 		}
 		text := ""
 		switch problem.Kind {

@@ -136,7 +136,8 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
 		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
-		Chat: viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
+		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
+		Chat:   viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,

@@ -41,10 +41,11 @@ func serverSecrets(cfg config.Config) (all []string) {
 	return all
 }
 
-// toolServers are the MCP servers of agents.
+// toolServers are the MCP servers of agents, and the tokens with which users logged in agents.
 type toolServers struct {
 	own    *mcp.Server      // ductor's; nil if the configuration disables it
 	owners *servers.Checker // nil before openServers
+	tokens *tokens
 }
 
 // close ends the checks of the owner's servers.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/cli/tools"
 	"ductor/mcp/servers"
 	"ductor/orchestrator"
@@ -149,8 +150,16 @@ func (c *Config) checkModels(p *problems) {
 		if len(words) == 0 {
 			continue
 		}
-		agent, _, _ := strings.Cut(words[0], "/")
+		agent, _, full := strings.Cut(words[0], "/")
 		p.word(key+".use", agent, c.Agents.Names()...)
+		switch {
+		case !full && len(words) > 1 && !naming.IsEffort(words[1]):
+			p.add(key+".use", "%q is no effort; a model follows its agent after a slash, such as %s/%[1]s",
+				words[1], words[0])
+		case len(words) > 2:
+			p.add(key+".use", "%q is too much; write an agent, a model and an effort, such as claude/opus high",
+				words[2])
+		}
 	}
 }
 

@@ -111,6 +111,9 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 			continue
 		}
 		if !state.Usable() {
+			if where == "" && state.Auth.State == cli.Installed && state.Auth.Problem == nil {
+				d.loggedOut = append(d.loggedOut, state.Agent)
+			}
 			d.warn(what, state.String(), remedy(state.Auth)+", or disable it; docs/agents.md says how")
 			continue
 		}

@@ -26,11 +26,11 @@ const timeout = 30 * time.Second
 // Examine runs the checks of a configuration. It removes the secrets of the configuration and the environment from all
 // findings.
 func Examine(ctx context.Context, cfg config.Config) Findings {
-	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) })
+	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
 }
 
 // examine is Examine for agents from with, which calls its argument with the agents of this machine.
-func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) Findings {
+func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) *doctor {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -47,12 +47,14 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	d.checkHostAgents(ctx, cfg, with)
 	d.checkServers(ctx, cfg)
 	d.checkSandboxes(unlimited, cfg)
-	return d.found
+	return d
 }
 
 // Report returns the findings of the running ductor about its configuration and its agents on this machine.
 func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
-	for _, f := range examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil }) {
+	d := examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil })
+	r.LogIn = d.loggedOut
+	for _, f := range d.found {
 		p := checks.Problem{Name: f.Name, Text: f.Text, Fix: f.Fix}
 		switch f.State {
 		case OK:
@@ -81,8 +83,9 @@ func Unreadable(path string, err error) Findings {
 
 // doctor runs the checks and collects their findings.
 type doctor struct {
-	scrub *tgapi.Scrubber
-	found Findings
+	scrub     *tgapi.Scrubber
+	found     Findings
+	loggedOut []cli.Agent // agents of this machine
 }
 
 func (d *doctor) ok(of check, text string) {

@@ -432,7 +432,8 @@ func (gateway) Default(context.Context, cli.Sandbox) (cli.Agent, *cli.Failure, e
 func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) {
 	return "", false
 }
-func (gateway) CanLogIn(cli.Sandbox, cli.Agent) bool { return false }
+func (gateway) Refresh()                                  {}
+func (gateway) Logins(cli.Sandbox, cli.Agent) []cli.Login { return nil }
 
 // shown is a chat that counts the entries which it called left out. It also collects the faults of the test.
 type shown struct {

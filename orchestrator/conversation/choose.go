@@ -50,8 +50,6 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		return e.liftBudgets(ctx, t, wants, by)
 	case orchestrator.ActionCompact:
 		return e.compactFirst(ctx, t, wants, by)
-	case orchestrator.ActionLogIn:
-		return orchestrator.Receipt{}, e.logIn(ctx, t)
 	case orchestrator.ActionHandOff:
 		return e.continueWith(ctx, t, wants, by)
 	case orchestrator.ActionLater:

@@ -23,6 +23,7 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
+	Tokens    side.Tokens         // needed for log-ins by a token
 	Tracer    orchestrator.Tracer // nil: turns are not traced
 	Chat      orchestrator.Chat
 	Viewers   *orchestrator.Viewers   // nil: none
@@ -171,16 +172,15 @@ const DefaultApprovalTimeout = 30 * time.Minute
 // Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
 type Engine struct {
 	orchestrator.Approvals // for users
-	approvals              *approval.Service
-	runner                 *turn.Runner
-	opts                   Options
-	log                    *slog.Logger
+	*side.LoginDesk
+	approvals *approval.Service
+	runner    *turn.Runner
+	opts      Options
+	log       *slog.Logger
 
 	life    context.Context // of every turn; cancelled with ErrShutdown
 	endLife context.CancelCauseFunc
 	wg      sync.WaitGroup
-
-	logins sync.Map // has an orchestrator.AgentEnv for each agent that is being logged in
 
 	mu            sync.Mutex
 	conversations map[orchestrator.ConversationID]*conversation
@@ -209,6 +209,11 @@ func New(opts Options) *Engine {
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
+	e.LoginDesk = side.NewLoginDesk(side.LoginOptions{
+		Gateway: opts.Gateway, Chat: opts.Chat, Owner: opts.Owner, Tokens: opts.Tokens, Place: e.placeOf, Life: life,
+		Client: side.Client{Gateway: opts.Gateway, NewID: opts.NewID, Budgets: opts.Budgets, Secrets: opts.Secrets},
+		Enter:  e.enter, Lang: opts.Lang, Log: opts.Logger,
+	})
 	e.runner = turn.NewRunner(turn.Options{
 		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots,
 		Approvals: e.approvals,

@@ -249,8 +249,9 @@ func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, *cli.Fail
 	return defaultIn(in), nil, nil
 }
 
-func (a *agent) CanLogIn(cli.Sandbox, cli.Agent) bool { return false }
-func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, func(cli.DeviceCode)) error {
+func (a *agent) Refresh()                                  {}
+func (a *agent) Logins(cli.Sandbox, cli.Agent) []cli.Login { return nil }
+func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 

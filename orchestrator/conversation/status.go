@@ -138,14 +138,20 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 	return e.menu(ctx, id, ctx, only...)
 }
 
+// placeOf returns the working directory and the environment of a conversation's next turn.
+func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (dir string, in cli.Sandbox, err error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return "", "", fmt.Errorf("load conversation: %w", err)
+	}
+	session, in, err := e.nextPlace(ctx, conv)
+	return session.Dir, in, err
+}
+
 // menu queries the agents until asking ends.
 func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	_, in, err := e.placeOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}

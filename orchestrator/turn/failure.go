@@ -190,7 +190,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 			}
 			out.At = f.ResetAt
 		case orchestrator.ActionLogIn:
-			if o.Owner == 0 || !o.Gateway.CanLogIn(t.turn.Sandbox, f.Agent) {
+			if o.Owner == 0 || len(o.Gateway.Logins(t.turn.Sandbox, f.Agent)) == 0 {
 				continue
 			}
 			out.Who = f.Agent

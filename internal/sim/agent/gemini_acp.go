@@ -77,7 +77,7 @@ func (s *acpServer) take(line []byte) {
 	case "initialize":
 		s.initialize(in)
 	case "authenticate":
-		s.reply(in, obj())
+		s.authenticate(in)
 	case "session/new":
 		s.newSession(in)
 	case "session/load", "session/resume":
@@ -166,17 +166,38 @@ func (s *acpServer) initialize(in acpLine) {
 		s.refuse(in, -32602, "Invalid params", "protocolVersion is missing")
 		return
 	}
+	methods := json.RawMessage(`[{"id":"gemini-api-key","name":"Gemini API key",` +
+		`"description":"Use an API key with Gemini Developer API"}]`)
+	if own := s.env[methodsVar]; own != "" {
+		methods = json.RawMessage(own)
+	}
 	if s.beforeHello() {
 		return
 	}
-	s.reply(in, obj("protocolVersion", s.acpNumber("version", 1),
-		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description",
-			"Use an API key with Gemini Developer API")},
+	s.reply(in, obj("protocolVersion", s.acpNumber("version", 1), "authMethods", methods,
 		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version",
 			geminiVersion),
 		"agentCapabilities", obj("loadSession", true, "sessionCapabilities", s.abilities(),
 			"promptCapabilities", obj("image", true, "audio", true, "embeddedContext", true),
 			"mcpCapabilities", obj("http", true, "sse", true))))
+}
+
+// methodsVar has the ways to log in that the agent offers, as JSON. Sessions then need a log-in by one of them. The one
+// with the ID "hangs" never answers, and "fails" fails.
+const methodsVar = "SIM_ACP_METHODS"
+
+func (s *acpServer) authenticate(in acpLine) {
+	var p struct {
+		Method string `json:"methodId"`
+	}
+	switch _ = json.Unmarshal(in.Params, &p); p.Method {
+	case "hangs":
+	case "fails":
+		s.refuse(in, -32603, "The browser was closed", "")
+	default:
+		s.env[methodsVar] = ""
+		s.reply(in, obj())
+	}
 }
 
 type acpNew struct {
@@ -191,7 +212,7 @@ func (s *acpServer) opening(in acpLine) (acpNew, bool) {
 	switch {
 	case json.Unmarshal(in.Params, &p) != nil || p.Dir == "" || p.MCP == nil:
 		s.refuse(in, -32602, "Invalid params", "cwd and mcpServers are required")
-	case s.env["GEMINI_API_KEY"] == "" && !s.hasGeminiLogin():
+	case s.env["GEMINI_API_KEY"] == "" && !s.hasGeminiLogin(), s.env[methodsVar] != "":
 		s.refuse(in, -32000, "Authentication required", "")
 	default:
 		return p, true

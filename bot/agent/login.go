@@ -1,0 +1,227 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+const (
+	opEndLogin = "x"              // ends a log-in, or the wait for a token
+	waitLife   = 15 * time.Minute // how long ductor waits for a token
+	mostHeld   = 64
+	minToken   = 20
+	// tokenPrefix begins the tokens of `claude setup-token`. A message that begins with it is a token even if ductor
+	// does not wait for one, for example after a restart.
+	tokenPrefix = "sk-ant-"
+)
+
+// LoginService logs agents in, where the next turn of a conversation runs. *conversation.Engine implements it.
+type LoginService interface {
+	// Logins lists the ways to log in an agent, the best first.
+	Logins(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error)
+	// LogIn begins to log in an agent by a way with an ID, and reports the result in the chat. It has no effect while the
+	// agent is being logged in. It returns ErrBadChoice if no chat can get the code.
+	LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error
+	// CancelLogIn ends LogIn. It returns false if the agent is not being logged in.
+	CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error)
+	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat.
+	UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login, token string) error
+}
+
+// Logins shows how an agent can be logged in, and takes the tokens that users send for that. A button names its agent,
+// and the number of a way to log in. Safe for concurrent use.
+type Logins struct {
+	service LoginService
+	lang    *lang.Choices
+	now     func() time.Time
+
+	mu    sync.Mutex
+	waits map[sender]awaited
+	held  map[int64]string // tokens by the updates of their messages
+}
+
+// sender is a user in a chat.
+type sender struct {
+	in   orchestrator.ConversationID
+	user orchestrator.PersonID
+}
+
+// awaited is a token that a user is going to send.
+type awaited struct {
+	agent cli.Agent
+	way   cli.Login
+	until time.Time
+}
+
+// NewLogins returns Logins.
+func NewLogins(service LoginService, l *lang.Choices, now func() time.Time) *Logins {
+	return &Logins{service: service, lang: l, now: now, waits: map[sender]awaited{}, held: map[int64]string{}}
+}
+
+// Press handles a button.
+func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+	p := s.lang.Of(by.Conversation.Chat)
+	name, op, _ := strings.Cut(data, ":")
+	agent := cli.Agent(name)
+	if op == opEndLogin {
+		return s.cancel(ctx, by, agent)
+	}
+	ways, err := s.service.Logins(ctx, by.Conversation, agent)
+	if err != nil {
+		return tgapi.Answer{}, err
+	}
+	var inChat []cli.Login
+	for _, l := range ways {
+		if l.InChat() {
+			inChat = append(inChat, l)
+		}
+	}
+	if op != "" || len(inChat) == 1 {
+		n, err := strconv.Atoi(op)
+		if op != "" && (err != nil || n < 0 || n >= len(inChat)) {
+			return tgapi.Stale(p), nil
+		}
+		return s.start(ctx, by, agent, inChat[n], others(p, agent, ways))
+	}
+	page := tgapi.Page{Text: p.Text("login.which", render.AgentName(p, agent)) + others(p, agent, ways)}
+	for i, l := range inChat {
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{
+			tgapi.NewButton(wayName(p, l), tgapi.LogInAction, name+":"+strconv.Itoa(i)),
+		})
+	}
+	return notice(by, page), nil
+}
+
+// wayName returns the label of a button for a way to log in.
+func wayName(p lang.Printer, l cli.Login) string {
+	switch {
+	case l.Kind == cli.LoginByToken:
+		return p.Text("login.by-token")
+	case l.Kind == cli.LoginByCode:
+		return p.Text("login.by-code")
+	}
+	return render.ShortLine(l.Name, render.NameLimit)
+}
+
+// others describes the ways to log in without the chat.
+func others(p lang.Printer, agent cli.Agent, ways []cli.Login) string {
+	var b strings.Builder
+	for _, l := range ways {
+		switch l.Kind {
+		case cli.LoginByCommand:
+			b.WriteString("\n" + p.Text("login.by-command", l.Command))
+		case cli.LoginByVariable:
+			b.WriteString("\n" + p.Text("login.by-variable", string(agent)+"."+l.Variable))
+		}
+	}
+	if len(ways) == 0 {
+		b.WriteString("\n" + p.Text("login.unknown", render.AgentName(p, agent)))
+	}
+	return b.String()
+}
+
+// notice returns an answer that sends a page as a new message.
+func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
+	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, message.Content{
+		Text: render.Plain(page.Text), Keyboard: page.Keyboard,
+	})}}
+}
+
+// start begins a log-in. more describes the ways without the chat.
+func (s *Logins) start(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
+	more string) (tgapi.Answer, error) {
+	p := s.lang.Of(by.Conversation.Chat)
+	name := render.AgentName(p, agent)
+	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(agent)+":"+opEndLogin)
+	cancel := tgapi.Keyboard{{end}}
+	switch {
+	case way.Kind == cli.LoginByCode:
+		return tgapi.Answer{Text: p.Text("bot.logging-in")}, s.service.LogIn(ctx, by, agent, way)
+	case way.Kind == cli.LoginByAgent:
+		page := tgapi.Page{Text: p.Text("login.runs", name, wayName(p, way)), Keyboard: cancel}
+		return notice(by, page), s.service.LogIn(ctx, by, agent, way)
+	case by.Conversation.Group():
+		return tgapi.Answer{Text: p.Text("login.in-private")}, nil
+	}
+	s.mu.Lock()
+	s.waits[sender{by.Conversation, by.Person}] = awaited{agent, way, s.now().Add(waitLife)}
+	s.mu.Unlock()
+	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + more
+	return notice(by, tgapi.Page{Text: text, Keyboard: cancel}), nil
+}
+
+func (s *Logins) cancel(ctx context.Context, by orchestrator.Press, agent cli.Agent) (tgapi.Answer, error) {
+	p, of := s.lang.Of(by.Conversation.Chat), sender{by.Conversation, by.Person}
+	s.mu.Lock()
+	waited := s.waits[of].agent == agent
+	if waited {
+		delete(s.waits, of)
+	}
+	s.mu.Unlock()
+	if runs, err := s.service.CancelLogIn(ctx, by, agent); err != nil || !runs && !waited {
+		return tgapi.Stale(p), err
+	}
+	said := p.Text("common.cancelled")
+	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}, nil
+}
+
+// Take reports whether a message is a token. It then holds the token for Paste, and the caller stores nothing of it.
+func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text = strings.TrimSpace(text)
+	w, waits := s.waits[sender{in, user}]
+	if waits && !s.now().Before(w.until) {
+		delete(s.waits, sender{in, user})
+		waits = false
+	}
+	waits = waits && text != "" && text[0] != '/'
+	if in.Group() || !waits && (!strings.HasPrefix(text, tokenPrefix) || strings.Contains(text, " ")) {
+		return false
+	}
+	if len(s.held) >= mostHeld {
+		clear(s.held)
+	}
+	s.held[update] = text
+	return true
+}
+
+// Paste uses the token of a message that Take took, and returns the answer to its sender. The caller deletes the
+// message.
+func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64) string {
+	p := s.lang.Of(by.Conversation.Chat)
+	of := sender{by.Conversation, by.Person}
+	s.mu.Lock()
+	token, held := s.held[update]
+	w, waits := s.waits[of]
+	delete(s.held, update)
+	// A terminal breaks a long line, and the breaks are copied with it.
+	token = strings.Join(strings.Fields(token), "")
+	strange := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) }
+	valid := strings.HasPrefix(token, tokenPrefix) && len(token) >= minToken && !strings.ContainsFunc(token, strange)
+	if waits && held && valid {
+		delete(s.waits, of)
+	}
+	s.mu.Unlock()
+	switch {
+	case !waits || !held:
+		return p.Text("login.not-awaited")
+	case !valid:
+		return p.Text("login.no-token", w.way.Command)
+	}
+	if err := s.service.UseToken(ctx, by, w.agent, w.way, token); err != nil {
+		return p.Text("login.not-awaited")
+	}
+	return p.Text("login.checks", render.AgentName(p, w.agent))
+}

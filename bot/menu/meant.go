@@ -1,0 +1,53 @@
+package menu
+
+import (
+	"context"
+
+	"ductor/cli/naming"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// meantModels are the models that a mistyped or ambiguous name may mean. It implements choices.
+type meantModels struct {
+	service Service
+	problem *naming.Problem
+	current orchestrator.Status
+}
+
+func (m meantModels) names() (all []string) {
+	for _, c := range m.problem.Meant {
+		all = append(all, nameOf(c))
+	}
+	return all
+}
+
+// nameOf returns the name by which users choose a model: "claude/opus", "codex high".
+func nameOf(c naming.Choice) string {
+	name := string(c.Agent)
+	if c.Model != "" {
+		name += "/" + string(c.Model)
+	}
+	if c.Effort != "" {
+		name += " " + string(c.Effort)
+	}
+	return name
+}
+
+func (m meantModels) label(_ lang.Printer, name string) string { return name }
+
+func (m meantModels) text(p lang.Printer, _ string) string { return whyNot(p, m.problem) }
+
+func (m meantModels) stays(p lang.Printer, _ string) string {
+	return choiceText(p, naming.Choice{Agent: m.current.Agent, Model: m.current.Model, Effort: m.current.Effort})
+}
+
+func (m meantModels) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said,
+	short string, err error) {
+	for _, c := range m.problem.Meant {
+		if nameOf(c) == name {
+			return chosenText(p, c), choiceText(p, c), m.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+		}
+	}
+	return "", "", orchestrator.ErrBadChoice
+}

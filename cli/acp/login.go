@@ -1,0 +1,163 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+)
+
+// authMethods are the ways to log in that an agent offers.
+type authMethods []authMethod
+
+// authMethod is one of them. The agent itself carries it out unless it has another type.
+type authMethod struct {
+	ID   string            `json:"id"`
+	Name string            `json:"name"`
+	Type string            `json:"type"`
+	Args []string          `json:"args"` // of methodTerminal, to append to the agent's command line
+	Env  map[string]string `json:"env"`  // of methodTerminal
+	Vars []struct {        // of methodVariables
+		Name string `json:"name"`
+	} `json:"vars"`
+}
+
+// Types of methods. The published protocol no longer has the second one.
+const (
+	methodTerminal  = "terminal"
+	methodVariables = "env_var"
+)
+
+// UnmarshalJSON passes over methods that it cannot read.
+func (all *authMethods) UnmarshalJSON(raw []byte) error {
+	var list []json.RawMessage
+	_ = json.Unmarshal(raw, &list) // anything but a list offers nothing
+	for _, one := range list {
+		var m authMethod
+		if json.Unmarshal(one, &m) == nil && m.ID != "" {
+			*all = append(*all, m)
+		}
+	}
+	return nil
+}
+
+// logins returns the methods in the form of package cli.
+func (o *Options) logins(methods authMethods) (all []cli.Login) {
+	for _, m := range methods {
+		name := cmp.Or(cli.ShortLine(m.Name), m.ID)
+		switch m.Type {
+		case methodTerminal:
+			all = append(all, cli.Login{Name: name, Kind: cli.LoginByCommand, Command: o.terminalLine(m)})
+		case methodVariables:
+			for _, v := range m.Vars {
+				all = append(all, cli.Login{Name: name, Kind: cli.LoginByVariable, Variable: v.Name})
+			}
+		default:
+			all = append(all, cli.Login{ID: m.ID, Name: name, Kind: cli.LoginByAgent})
+		}
+	}
+	if o.known.Login != "" {
+		all = append(all, cli.Login{Kind: cli.LoginByCommand, Command: o.known.Login})
+	}
+	return all
+}
+
+// terminalLine returns the shell command of a methodTerminal.
+func (o *Options) terminalLine(m authMethod) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+		words = append(words, name+"="+m.Env[name])
+	}
+	if len(words) > 0 {
+		words = append([]string{"env"}, words...)
+	}
+	return cli.ShellLine(slices.Concat(words, []string{o.Path}, o.Args, m.Args))
+}
+
+// loginAdvice tells the user in one sentence how to log the agent in, by the first of its ways.
+func (o *Options) loginAdvice(logins []cli.Login) string {
+	if len(logins) == 0 {
+		return ""
+	}
+	switch l := logins[0]; l.Kind {
+	case cli.LoginByCommand:
+		return "Run " + l.Command + " in a terminal of its machine"
+	case cli.LoginByVariable:
+		return "Set " + l.Variable + " by: ductor secret set " + string(o.Agent) + "." + l.Variable
+	}
+	return "Log in from /model in the chat"
+}
+
+var _ cli.LoginProvider = (*Provider)(nil)
+
+// Logins implements cli.LoginProvider. It returns what the agent offered when its last process started.
+func (p *Provider) Logins() []cli.Login {
+	if all := p.logins.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// LogIn implements cli.LoginProvider. It logs in a process of its own. Some agents keep the log-in only in their
+// process, so every later process that needs a log-in is logged in the same way.
+func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
+	cmd := p.opts.command(cli.Request{Dir: os.TempDir()}, "")
+	cmd.For.Mode = "" // no process resumes it
+	proc, err := p.pool.Private(ctx, cmd)
+	if err != nil {
+		return p.opts.failure(err)
+	}
+	defer func() { err = errors.Join(err, proc.Stop(context.WithoutCancel(ctx), p.opts.Grace)) }()
+	if err = proc.logIn(ctx, id); err == nil {
+		p.method.Store(&id)
+	}
+	return err
+}
+
+// authMethod returns the method by which a process of req logs in without a user, or "".
+func (p *Provider) authMethod(o *Options, req cli.Request) string {
+	if chosen := p.method.Load(); chosen != nil {
+		return *chosen
+	}
+	if o.AuthMethod == "" && o.quirks.AuthMethod != nil {
+		if id := o.quirks.AuthMethod(o.env(req)); p.offers(id) {
+			return id
+		}
+	}
+	return o.AuthMethod
+}
+
+// offers reports whether the agent can log in by a method. An agent that names no methods may have it.
+func (p *Provider) offers(id string) bool {
+	all := p.Logins()
+	return len(all) == 0 || slices.ContainsFunc(all, func(l cli.Login) bool {
+		return l.Kind == cli.LoginByAgent && l.ID == id
+	})
+}
+
+// logIn makes the agent log in by one of its methods. Errors are *cli.Failure.
+func (proc *agentProcess) logIn(ctx context.Context, id string) error {
+	o := proc.options()
+	if !proc.provider.offers(id) {
+		return cli.Failf(cli.NotLoggedIn, o.Agent, "it has no log-in %q that ductor can start. %s", id, o.advice)
+	}
+	err := proc.callFor(ctx, o.StartLimit, methodLogin, sessionParams{MethodID: id}, nil)
+	var refused *rpc.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
+			Reason: "it did not finish the log-in within " + o.StartLimit.String()}
+	case errors.As(err, &refused):
+		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
+			Reason: cmp.Or(ReasonOf(refused.Message), "it refused the log-in")}
+	case err != nil:
+		return o.failure(err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+)
+
+const allMethods = `[{"id":"browser","name":"Log in with a browser"},` +
+	`{"id":"tty","name":"In a terminal","type":"terminal","args":["--login","it's me"],"env":{"LOGIN":"1"}},` +
+	`{"id":"key","name":"With a key","type":"env_var","vars":[{"name":"PEER_KEY"}]},` +
+	`{"name":"without an id"}, {"id":"old","type":"terminal","env":["not of this version"]}, 17]`
+
+// An agent that needs a log-in says so in one sentence, with the first way that it offers.
+func TestAnAgentThatNeedsALogIn(t *testing.T) {
+	const key = "Set PEER_KEY by: ductor secret set test.PEER_KEY."
+	for methods, want := range map[string]string{
+		"":     "Test is not logged in: Authentication required. Log in on the machine.",
+		`"no"`: "Test is not logged in: Authentication required. Log in on the machine.",
+		`[{"id":"key","type":"env_var","vars":[{"name":"PEER_KEY"}]}]`: "Test is not logged in: " + key,
+		`[{"id":"tty","type":"terminal"}]`: "Test is not logged in: " +
+			"Run peer acp in a terminal of its machine.",
+		allMethods: "Test is not logged in: Log in from /model in the chat.",
+	} {
+		provider, p := play(t, func(o *Options) { o.Args, o.Agent = []string{"acp"}, "test" })
+		p.methods = methods
+		p.locked.Store(true)
+		_, err := provider.Open(t.Context(), cli.Live, wish(t, "hi"))
+		if err == nil || err.Error() != want {
+			t.Errorf("with the methods %s it says\n%v, want\n%s", methods, err, want)
+		}
+		if a := provider.Auth(t.Context()); a.State != cli.Installed || !strings.Contains(want, ": "+a.Fix+".") {
+			t.Errorf("its log-in is %+v", a)
+		}
+	}
+	provider, p := play(t, func(o *Options) { o.Args = []string{"acp"} })
+	p.methods = allMethods
+	open(t, provider, wish(t, "hi"))
+	if got := provider.Logins(); !slices.Equal(got, []cli.Login{
+		{ID: "browser", Name: "Log in with a browser", Kind: cli.LoginByAgent},
+		{Name: "In a terminal", Kind: cli.LoginByCommand, Command: `env LOGIN=1 peer acp --login 'it'\''s me'`},
+		{Name: "With a key", Kind: cli.LoginByVariable, Variable: "PEER_KEY"},
+	}) {
+		t.Errorf("it can be logged in by %+v", got)
+	}
+}
+
+// A process that needs a log-in logs in by the configured method, and by the one that a user chose last.
+func TestAMethodThatNeedsNoUser(t *testing.T) {
+	for _, chosen := range []bool{false, true} {
+		provider, p := play(t, func(o *Options) {
+			if !chosen {
+				o.AuthMethod = "browser"
+			}
+		})
+		p.methods = allMethods
+		logIn := func() { // the agent's answer
+			m := p.hear(methodLogin)
+			if string(m.Params) != `{"methodId":"browser"}` {
+				t.Errorf("ductor sent %s", m.Params)
+			}
+			p.locked.Store(false)
+			p.say(`{"id":%s,"result":{}}`, m.ID)
+		}
+		if chosen {
+			logged := make(chan error)
+			go func() { logged <- provider.LogIn(t.Context(), "browser", nil) }()
+			logIn()
+			if err := <-logged; err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.locked.Store(true)
+		opened := make(chan error)
+		go func() {
+			s, err := provider.Open(t.Context(), cli.Live, wish(t, "hi"))
+			if err == nil {
+				err = s.Close(t.Context())
+			}
+			opened <- err
+		}()
+		logIn()
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A log-in that fails, that does not exist or that never ends has a clear message, and a user can cancel it.
+func TestALogInThatDoesNotWork(t *testing.T) {
+	for _, tc := range []struct {
+		method, want string
+		answer       string // to the log-in; empty: none
+		limit        time.Duration
+	}{
+		{method: "browser", answer: `"error":{"code":-32603,"message":"It was closed"}`, want: "It was closed"},
+		{method: "browser", limit: 2 * time.Second, want: "it did not finish the log-in within 2s"},
+		{method: "tty", want: `it has no log-in "tty" that ductor can start. Log in from /model`},
+		{method: "nonsense", want: `it has no log-in "nonsense"`},
+		{method: "browser", want: "context canceled"},
+	} {
+		provider, p := play(t, func(o *Options) { o.StartLimit = tc.limit })
+		p.methods = allMethods
+		ctx, cancel := context.WithCancel(t.Context())
+		logged := make(chan error)
+		go func() { logged <- provider.LogIn(ctx, tc.method, nil) }()
+		switch {
+		case tc.method != "browser": // it is not sent
+		case tc.answer != "":
+			p.say(`{"id":%s,%s}`, p.hear(methodLogin).ID, tc.answer)
+		default:
+			p.hear(methodLogin)
+			if tc.limit == 0 {
+				cancel()
+			}
+		}
+		err := <-logged
+		cancel()
+		var f *cli.Failure
+		if err == nil || !strings.Contains(err.Error(), tc.want) ||
+			tc.answer != "" && (!errors.As(err, &f) || f.Kind != cli.NotLoggedIn) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		select {
+		case m := <-p.lines:
+			t.Errorf("ductor also sent %s", m.Method)
+		default:
+		}
+	}
+}

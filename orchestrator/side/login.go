@@ -1,0 +1,195 @@
+package side
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+const (
+	// loginWait limits the time for a log-in. The codes of the agents expire in the same time.
+	loginWait = 15 * time.Minute
+	// tokenWait limits the turn that checks a token.
+	tokenWait = 90 * time.Second
+)
+
+// errCancelled is the cause if a user cancels a log-in.
+var errCancelled = errors.New("cancelled")
+
+// LoginOptions configures a LoginDesk. Everything is required, apart from Owner and Tokens.
+type LoginOptions struct {
+	Gateway orchestrator.Gateway
+	Client  Client // runs the turns that check tokens
+	Chat    orchestrator.Chat
+	Owner   orchestrator.PersonID // gets codes; without an owner there is no log-in by a code
+	Tokens  Tokens
+	// Place returns the working directory and the environment of a conversation's next turn.
+	Place func(ctx context.Context, id orchestrator.ConversationID) (dir string, in cli.Sandbox, err error)
+	Life  context.Context                // ends log-ins
+	Enter func() (leave func(), ok bool) // registers work that the owner of Life waits for
+	Lang  *lang.Choices
+	Log   *slog.Logger
+}
+
+// Tokens stores the tokens of agents. Its functions are safe for concurrent use.
+type Tokens struct {
+	// Try gives a token to an agent, in an environment variable, until undo is called or ductor restarts. From then on no
+	// log, message or row shows the token.
+	Try func(agent cli.Agent, variable, token string) (undo func())
+	// Keep stores the token for the next processes of ductor.
+	Keep func(agent cli.Agent, variable, token string) error
+}
+
+// LoginDesk logs in agents at the request of users. It implements agent.LoginService of the bot. Safe for concurrent use.
+type LoginDesk struct {
+	o       LoginOptions
+	running sync.Map // orchestrator.AgentEnv of each agent that is being logged in, to the function that cancels that
+}
+
+// NewLoginDesk returns a LoginDesk.
+func NewLoginDesk(o LoginOptions) *LoginDesk { return &LoginDesk{o: o} }
+
+// Logins implements agent.LoginService of the bot.
+func (d *LoginDesk) Logins(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error) {
+	_, in, err := d.o.Place(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.o.Gateway.Logins(in, agent), nil
+}
+
+// LogIn sends a code, and the result of such a log-in, to the private chat of the owner.
+func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error {
+	_, in, err := d.o.Place(ctx, by.Conversation)
+	if err != nil {
+		return err
+	}
+	to := by.Conversation
+	if way.Kind == cli.LoginByCode {
+		to = orchestrator.ConversationID{Chat: int64(d.o.Owner)}
+	}
+	if to.Chat == 0 || way.ID == "" {
+		return orchestrator.ErrBadChoice
+	}
+	life, cancel := context.WithCancelCause(d.o.Life)
+	of := orchestrator.AgentEnv{Agent: agent, Sandbox: in}
+	if _, runs := d.running.LoadOrStore(of, cancel); runs {
+		cancel(nil)
+		return nil
+	}
+	leave, open := d.o.Enter()
+	if !open {
+		cancel(nil)
+		return orchestrator.ErrShutdown
+	}
+	go func() {
+		defer leave()
+		defer cancel(nil)
+		defer d.running.Delete(of)
+		d.logIn(life, of, way, to)
+	}()
+	return nil
+}
+
+// logIn logs in an agent, and reports the result to a conversation.
+func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cli.Login,
+	to orchestrator.ConversationID) {
+	ctx, stop := context.WithTimeout(life, loginWait)
+	defer stop()
+	p, name := d.o.Lang.Of(to.Chat), of.Agent.Name()
+	err := d.o.Gateway.LogIn(ctx, of.Sandbox, of.Agent, way.ID,
+		func(c cli.DeviceCode) { d.tell(to, p.Text("turn.log-in", name, c.URL, c.Code)) })
+	switch {
+	case err == nil:
+		d.tell(to, p.Text("turn.logged-in", name))
+	case errors.Is(context.Cause(life), errCancelled):
+		d.tell(to, p.Text("turn.log-in-cancelled", name))
+	case d.o.Life.Err() == nil:
+		d.o.Log.Warn("log an agent in", "agent", of.Agent, "err", err)
+		d.tell(to, p.Text("turn.not-logged-in", name, reasonOf(err)))
+	}
+}
+
+// reasonOf returns the reason of an error without the agent's name, because the text around it has the name.
+func reasonOf(err error) string { return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error())) }
+
+// tell sends a notice, also while ductor stops.
+func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
+	if err := d.o.Chat.Notice(context.WithoutCancel(d.o.Life), to, text); err != nil {
+		d.o.Log.Warn("report a log-in", "chat", to.Chat, "err", err)
+	}
+}
+
+// CancelLogIn implements agent.LoginService of the bot.
+func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error) {
+	_, in, err := d.o.Place(ctx, by.Conversation)
+	if err != nil {
+		return false, err
+	}
+	cancel, runs := d.running.Load(orchestrator.AgentEnv{Agent: agent, Sandbox: in})
+	if runs {
+		cancel.(context.CancelCauseFunc)(errCancelled)
+	}
+	return runs, nil
+}
+
+// UseToken checks the token in a short turn, and stores it unless the agent refuses it.
+func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
+	token string) error {
+	dir, in, err := d.o.Place(ctx, by.Conversation)
+	if err != nil {
+		return err
+	}
+	leave, open := d.o.Enter()
+	if !open {
+		return orchestrator.ErrShutdown
+	}
+	undo := d.o.Tokens.Try(agent, way.Variable, token)
+	go func() {
+		defer leave()
+		d.o.Gateway.Refresh()
+		at := cli.Request{Dir: dir, Sandbox: in, Session: "log-in", ChatID: by.Conversation.Chat}
+		tried := d.try(at, agent, by.Person)
+		var f *cli.Failure
+		refused := errors.As(tried, &f) && (f.Kind == cli.NotLoggedIn || f.Kind == cli.Forbidden)
+		var kept error
+		if !refused {
+			kept = d.o.Tokens.Keep(agent, way.Variable, token)
+		}
+		if refused || kept != nil {
+			undo()
+			d.o.Gateway.Refresh()
+		}
+		p := d.o.Lang.Of(by.Conversation.Chat)
+		switch {
+		case refused:
+			d.tell(by.Conversation, p.Text("turn.token-refused", agent.Name(), way.Command))
+		case kept != nil:
+			d.o.Log.Error("store a token", "agent", agent, "err", kept)
+			d.tell(by.Conversation, p.Text("turn.not-logged-in", agent.Name(), reasonOf(kept)))
+		case tried != nil:
+			d.tell(by.Conversation, p.Text("turn.token-unchecked", agent.Name(), reasonOf(tried)))
+		default:
+			d.tell(by.Conversation, p.Text("turn.logged-in", agent.Name()))
+		}
+	}()
+	return nil
+}
+
+// try asks an agent for a word.
+func (d *LoginDesk) try(at cli.Request, agent cli.Agent, person orchestrator.PersonID) error {
+	_, err := d.o.Client.Ask(d.o.Life, at, Question{
+		Model: orchestrator.ModelChoice{Agent: agent}, Prompt: "OK?", Wait: tokenWait, Person: person,
+	})
+	if errors.Is(err, ErrNoText) {
+		return nil
+	}
+	return err
+}
