@@ -14,7 +14,9 @@ type menuGateway struct {
 	entries []cli.MenuEntry
 }
 
-func (m menuGateway) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return m.entries }
+func (m menuGateway) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry {
+	return m.entries
+}
 
 // TestConfiguredModels tests that the menu gets facts about a model from the configuration only if its agent has
 // none, and that the agent's own list does not change.

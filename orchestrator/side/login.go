@@ -118,7 +118,9 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 }
 
 // reasonOf returns the reason of an error without the agent's name, because the text around it has the name.
-func reasonOf(err error) string { return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error())) }
+func reasonOf(err error) string {
+	return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error()))
+}
 
 // tell sends a notice, also while ductor stops.
 func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
