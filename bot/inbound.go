@@ -192,7 +192,7 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply implements updates.Handler. It passes a message to the approval, question or job that it answers.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
-	if in.Text == updates.Hidden {
+	if in.Secret() {
 		h.feedback.Remove(in.Conversation, in.ID)
 		h.finisher.Answer(ctx, in, h.logins.Paste(ctx, in.By(), in.Update), nil)
 		return true
@@ -280,8 +280,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice makes
-// the message a prompt.
+// offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice
+// makes the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,

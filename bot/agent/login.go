@@ -2,6 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,16 +33,18 @@ const (
 type LoginService interface {
 	// Logins lists the ways to log in an agent, the best first.
 	Logins(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error)
-	// LogIn begins to log in an agent by a way with an ID, and reports the result in the chat. It has no effect while the
-	// agent is being logged in. It returns ErrBadChoice if no chat can get the code.
+	// LogIn begins to log in an agent by a way with an ID, and reports the result in the chat. It has no effect while
+	// the agent is being logged in. It returns ErrBadChoice if no chat can get the code.
 	LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error
 	// CancelLogIn ends LogIn. It returns false if the agent is not being logged in.
 	CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error)
-	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat.
+	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat. It returns
+	// ErrStillOpen while another token of the agent is checked.
 	UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login, token string) error
 }
 
-// Logins shows how an agent can be logged in, and takes the tokens that users send for that. A button names its agent,
+// Logins shows how an agent can be logged in, and takes the tokens that owners send for that. A log-in counts for all
+// users. A button names its agent,
 // and the number of a way to log in. Safe for concurrent use.
 type Logins struct {
 	service LoginService
@@ -48,7 +53,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]string // tokens by the updates of their messages
+	held  map[int64]heldToken // by the updates of their messages
 }
 
 // sender is a user in a chat.
@@ -64,9 +69,16 @@ type awaited struct {
 	until time.Time
 }
 
+// heldToken is a token that Take took for Paste.
+type heldToken struct {
+	text  string
+	valid bool     // it is whole
+	wait  *awaited // nil if no token was awaited
+}
+
 // NewLogins returns Logins.
 func NewLogins(service LoginService, l *lang.Choices, now func() time.Time) *Logins {
-	return &Logins{service: service, lang: l, now: now, waits: map[sender]awaited{}, held: map[int64]string{}}
+	return &Logins{service: service, lang: l, now: now, waits: map[sender]awaited{}, held: map[int64]heldToken{}}
 }
 
 // Press handles a button.
@@ -81,11 +93,15 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
+	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
-		if l.InChat() {
+		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // the owner gets the code
 			inChat = append(inChat, l)
 		}
+	}
+	if len(inChat) == 0 && !owner {
+		return tgapi.Answer{Text: p.Text("login.owner-only")}, nil
 	}
 	if op != "" || len(inChat) == 1 {
 		n, err := strconv.Atoi(op)
@@ -176,52 +192,88 @@ func (s *Logins) cancel(ctx context.Context, by orchestrator.Press, agent cli.Ag
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}, nil
 }
 
-// Take reports whether a message is a token. It then holds the token for Paste, and the caller stores nothing of it.
+// Take reports whether a message is a token, or a part of one while a token is awaited. It then holds the message for
+// Paste, and the caller stores nothing of it. A whole token ends the wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text = strings.TrimSpace(text)
-	w, waits := s.waits[sender{in, user}]
+	of := sender{in, user}
+	w, waits := s.waits[of]
 	if waits && !s.now().Before(w.until) {
-		delete(s.waits, sender{in, user})
+		delete(s.waits, of)
 		waits = false
 	}
-	waits = waits && text != "" && text[0] != '/'
-	if in.Group() || !waits && (!strings.HasPrefix(text, tokenPrefix) || strings.Contains(text, " ")) {
+	token, form := readToken(text)
+	if form == noToken || form == perhapsToken && !waits {
 		return false
 	}
-	if len(s.held) >= mostHeld {
-		clear(s.held)
+	h := heldToken{text: token, valid: form == wholeToken}
+	if waits {
+		h.wait = &w
 	}
-	s.held[update] = text
+	if waits && h.valid {
+		delete(s.waits, of)
+	}
+	if len(s.held) >= mostHeld {
+		delete(s.held, slices.Min(slices.Collect(maps.Keys(s.held)))) // the oldest
+	}
+	s.held[update] = h
 	return true
+}
+
+// tokenForm is how much a text looks like a token.
+type tokenForm int
+
+const (
+	noToken      tokenForm = iota
+	perhapsToken           // one long word
+	partOfToken            // its beginning
+	wholeToken
+)
+
+// readToken returns the token in a text. A terminal breaks a long line, and the breaks are copied with it.
+func readToken(text string) (token string, form tokenForm) {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		word := strings.TrimSpace(line)
+		if len(strings.Fields(word)) > 1 {
+			return "", noToken
+		}
+		token += word
+	}
+	strange := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) }
+	switch long := len(token) >= minToken && !strings.ContainsFunc(token, strange); {
+	case strings.HasPrefix(token, tokenPrefix) && long:
+		return token, wholeToken
+	case strings.HasPrefix(token, tokenPrefix):
+		return token, partOfToken
+	case long && token == strings.TrimSpace(text) && !strings.ContainsAny(token, ":/."):
+		return token, perhapsToken
+	}
+	return "", noToken
 }
 
 // Paste uses the token of a message that Take took, and returns the answer to its sender. The caller deletes the
 // message.
 func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64) string {
 	p := s.lang.Of(by.Conversation.Chat)
-	of := sender{by.Conversation, by.Person}
 	s.mu.Lock()
-	token, held := s.held[update]
-	w, waits := s.waits[of]
+	token := s.held[update]
 	delete(s.held, update)
-	// A terminal breaks a long line, and the breaks are copied with it.
-	token = strings.Join(strings.Fields(token), "")
-	strange := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) }
-	valid := strings.HasPrefix(token, tokenPrefix) && len(token) >= minToken && !strings.ContainsFunc(token, strange)
-	if waits && held && valid {
-		delete(s.waits, of)
-	}
 	s.mu.Unlock()
 	switch {
-	case !waits || !held:
+	case by.Conversation.Group():
+		return p.Text("login.in-group")
+	case token.wait == nil:
 		return p.Text("login.not-awaited")
-	case !valid:
-		return p.Text("login.no-token", w.way.Command)
+	case !token.valid:
+		return p.Text("login.no-token", token.wait.way.Command)
 	}
-	if err := s.service.UseToken(ctx, by, w.agent, w.way, token); err != nil {
+	err := s.service.UseToken(ctx, by, token.wait.agent, token.wait.way, token.text)
+	if errors.Is(err, orchestrator.ErrStillOpen) {
+		return p.Text("login.still-checks", render.AgentName(p, token.wait.agent))
+	}
+	if err != nil {
 		return p.Text("login.not-awaited")
 	}
-	return p.Text("login.checks", render.AgentName(p, w.agent))
+	return p.Text("login.checks", render.AgentName(p, token.wait.agent))
 }

@@ -33,8 +33,8 @@ func (d *tokenDesk) UseToken(_ context.Context, _ orchestrator.Press, _ cli.Agen
 	return nil
 }
 
-// A token is the next message of the user who pressed, in the private chat of the press and for 15 minutes. Without
-// that, a message in the form of a token is hidden, too.
+// A token is awaited of the user who pressed, in the private chat of the press and for 15 minutes. Without that, a
+// message in the form of a token is hidden, too. Other messages pass.
 func TestTokens(t *testing.T) {
 	const token = "sk-ant-oat01-0123456789abcdef"
 	here := orchestrator.ConversationID{Chat: 7}
@@ -47,19 +47,23 @@ func TestTokens(t *testing.T) {
 		taken, used bool
 	}{
 		"the token":          {here, here, 7, " " + token[:15] + "\n" + token[15:], time.Minute, true, true},
-		"no token":           {here, here, 7, "what is this?", 0, true, false},
+		"no token":           {here, here, 7, "what is this?", 0, false, false},
+		"its beginning":      {here, here, 7, token[:12], 0, true, false},
+		"its end":            {here, here, 7, token[7:], 0, true, false},
+		"an address":         {here, here, 7, "https://example.com/a/long/one", 0, false, false},
+		"a long word, late":  {here, here, 7, token[7:], 20 * time.Minute, false, false},
 		"a command":          {here, here, 7, "/model", 0, false, false},
 		"another user":       {here, here, 8, "hello", 0, false, false},
 		"another chat":       {here, orchestrator.ConversationID{Chat: 7, Topic: 3}, 7, "hello", 0, false, false},
 		"too late":           {here, here, 7, "hello", 20 * time.Minute, false, false},
 		"a token, too late":  {here, here, 7, token, 20 * time.Minute, true, false},
 		"a token of another": {here, here, 8, token, 0, true, false},
-		"a group":            {group, group, 7, token, 0, false, false},
+		"a group":            {group, group, 7, token, 0, true, false},
 		"a secret in a text": {group, here, 7, token + " is what it printed", 0, false, false},
 	} {
 		now, desk := time.Unix(0, 0), &tokenDesk{}
 		s := NewLogins(desk, nil, func() time.Time { return now })
-		answer, err := s.Press(t.Context(), orchestrator.Press{Conversation: tc.pressed, Person: 7}, "claude")
+		answer, err := s.Press(t.Context(), orchestrator.Press{Conversation: tc.pressed, Person: 7, Role: orchestrator.RoleOwner}, "claude")
 		if private := !tc.pressed.Group(); err != nil || private != (len(answer.Messages) == 1) {
 			t.Errorf("%s: the press is answered with %+v, %v", name, answer, err)
 		}
@@ -80,5 +84,27 @@ func TestTokens(t *testing.T) {
 		if len(desk.tokens) > 1 || !strings.Contains(again, "wasn't waiting") && tc.used {
 			t.Errorf("%s: it is used twice: %q", name, again)
 		}
+	}
+}
+
+func TestOwnersLogAgentsIn(t *testing.T) {
+	s := NewLogins(&tokenDesk{}, nil, time.Now)
+	by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}, Person: 8, Role: orchestrator.RoleUser}
+	a, err := s.Press(t.Context(), by, "claude")
+	if err != nil || len(a.Messages) > 0 || !strings.Contains(a.Text, "Only the owner") {
+		t.Errorf("a user's press is answered with %+v, %v", a, err)
+	}
+	if s.Take(by.Conversation, 8, 1, "what is this?") {
+		t.Error("a token of the user is awaited")
+	}
+}
+
+func TestTheOldestHeldTokenIsDropped(t *testing.T) {
+	s := NewLogins(&tokenDesk{}, nil, time.Now)
+	for i := range int64(mostHeld + 1) {
+		s.Take(orchestrator.ConversationID{Chat: 7}, 7, i, "sk-ant-oat01-0123456789abcdef")
+	}
+	if _, has := s.held[0]; has || len(s.held) != mostHeld {
+		t.Errorf("%d tokens are held, the first one: %v", len(s.held), has)
 	}
 }

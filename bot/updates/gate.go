@@ -1,11 +1,14 @@
 package updates
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"ductor/bot/render"
@@ -121,20 +124,22 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 // HideFunc reports whether the text of a message is a secret that the journal must not contain. It must not block.
 type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool
 
-// Hidden replaces the text of a message that a HideFunc hides.
-const Hidden = "🔑 …"
+// hiddenText replaces the text of a message that a HideFunc hides.
+const hiddenText = "🔑 …"
 
-// hidden returns an update without the text of its message, if that is a secret.
+// hidden returns an update without the text of its message, if that is a secret. It masks log-in tokens in other texts,
+// such as a caption, an edit, or the message that this one replies to.
 func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
-	if m == nil || m.Text == "" || g.hide == nil ||
+	if m == nil || m.From == nil || m.Text == "" || g.hide == nil ||
 		!g.hide(conversationOf(m), orchestrator.PersonID(m.From.ID), u.ID, m.Text) {
+		u.Raw = masked(u.Raw)
 		return u
 	}
 	var all struct {
 		Message map[string]json.RawMessage `json:"message"`
 	}
 	_ = json.Unmarshal(u.Raw, &all) // it was decoded before
-	kept := map[string]any{"text": Hidden}
+	kept := map[string]any{"text": hiddenText, secretKey: true}
 	for _, name := range []string{"message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"} {
 		if value, ok := all.Message[name]; ok {
 			kept[name] = value
@@ -145,6 +150,20 @@ func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update
 		g.log.Error("hide a secret", "update", u.ID, "err", err)
 	}
 	return orchestrator.Update{ID: u.ID, Raw: raw}
+}
+
+// secretKey marks a hidden message in the journal. It is the JSON key of wireMessage.Secret.
+const secretKey = "ductor_secret"
+
+// loginToken matches the tokens of `claude setup-token`.
+var loginToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`sk-ant-oat[0-9]*-[\w-]{10,}`) })
+
+// masked replaces the characters of log-in tokens. The length of texts stays, because Telegram's entities count it.
+func masked(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte("sk-ant-oat")) {
+		return raw
+	}
+	return loginToken().ReplaceAllFunc(raw, func(token []byte) []byte { return bytes.Repeat([]byte("•"), len(token)) })
 }
 
 // refusals logs rejected users, so that the owner can allow them: each user of each chat once an hour, and at most one

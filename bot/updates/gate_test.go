@@ -151,3 +151,40 @@ func TestAStrangersUpdateIsStripped(t *testing.T) {
 		}
 	}
 }
+
+// A log-in token never gets into the journal, wherever it stands in an update.
+func TestLogInTokensAreHidden(t *testing.T) {
+	const token = "sk-ant-oat01-0123456789_abc-def"
+	policy := always(Policy{AllowedGroups: []int64{-5}})
+	g := newGate(Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}, Policy: policy}, time.Now,
+		slog.New(slog.DiscardHandler))
+	g.hide = func(_ orchestrator.ConversationID, _ orchestrator.PersonID, _ int64, text string) bool {
+		return text == token
+	}
+	const private, group = `"chat":{"id":7,"type":"private"}`, `"chat":{"id":-5,"type":"group"}`
+	message := func(kind, chat, more string) string {
+		return `{"update_id":9,"` + kind + `":{"message_id":3,"date":50,"from":{"id":7},` + chat + `,` + more + `}}`
+	}
+	for name, tc := range map[string]struct {
+		raw    string
+		secret bool
+	}{
+		"a message":     {message("message", private, `"text":"`+token+`"`), true},
+		"in a group":    {message("message", group, `"text":"`+token+`"`), true},
+		"an edit":       {message("edited_message", private, `"text":"`+token+`"`), false},
+		"in a sentence": {message("message", private, `"text":"it is `+token+`, right?"`), false},
+		"a caption":     {message("message", private, `"photo":[{"file_id":"a"}],"caption":"`+token+`"`), false},
+		"the replied message": {message("message", private,
+			`"text":"right?","reply_to_message":{"text":"`+token+`"}`), false},
+		"a quote of the latter": {message("message", private, `"text":"right?","quote":{"text":"`+token+`"}`), false},
+	} {
+		got := g.strip(orchestrator.Update{ID: 9, Raw: []byte(tc.raw)})
+		w, ok := g.read(got)
+		if !ok || strings.Contains(string(got.Raw), token[:14]) {
+			t.Errorf("%s: the journal gets %s", name, got.Raw)
+		}
+		if m := w.message(); m == nil || m.Secret != tc.secret {
+			t.Errorf("%s: the journal gets %s", name, got.Raw)
+		}
+	}
+}

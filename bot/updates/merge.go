@@ -68,7 +68,7 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 // continues reports whether in and last are parts of one prompt: the files of an album, or messages that a client sent
 // together, such as a comment and its forwarded message, several forwards, or a split paste.
 func continues(last, in *Message) bool {
-	if in.sent.edited || in.User != last.User {
+	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
 	}
 	if in.sent.album != "" && in.sent.album == last.sent.album {

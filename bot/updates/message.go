@@ -41,11 +41,15 @@ func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 	}
 }
 
+// Secret reports whether a HideFunc has hidden the text of the message.
+func (in *Message) Secret() bool { return in.sent.secret }
+
 // original has the parts of a sent message that decide whether two messages form one prompt.
 type original struct {
 	date      int64
 	forwarded bool // not written by the sender: it is no command, and is fenced in the prompt
 	edited    bool
+	secret    bool   // the text is hidden
 	units     int    // UTF-16 units of the original text
 	album     string // media group; empty outside of albums
 	file      *fileRef
@@ -119,7 +123,8 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 		Update: update, Conversation: conversationOf(m), User: orchestrator.PersonID(m.From.ID),
 		ID: m.ID, Private: m.Chat.private(), Context: contextOf(m, me),
 		sent: original{
-			date: m.Date, forwarded: originOf(m) != "", units: render.Len(text), album: m.MediaGroup, file: fileOf(m),
+			date: m.Date, forwarded: originOf(m) != "", secret: m.Secret, units: render.Len(text),
+			album: m.MediaGroup, file: fileOf(m),
 		},
 	}
 	if r := m.ReplyTo; r != nil && !isTopicStart(m, r) {

@@ -209,6 +209,10 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
+	if in.sent.secret { // of any user, who may have sent it to a group, too
+		t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
+		return r.enqueue(ctx, t, in)
+	}
 	if words, _ := m.textAndEntities(); words == "" && in.sent.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}

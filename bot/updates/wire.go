@@ -60,6 +60,7 @@ type wireMessage struct {
 	Date       int64     `json:"date"`
 
 	Text            string       `json:"text"`
+	Secret          bool         `json:"ductor_secret"` // the gate has hidden the text
 	Entities        []wireEntity `json:"entities"`
 	Caption         string       `json:"caption"`
 	CaptionEntities []wireEntity `json:"caption_entities"`

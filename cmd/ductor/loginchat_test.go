@@ -61,7 +61,7 @@ func TestClaudeIsLoggedInByAToken(t *testing.T) {
 	menu := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton(button) && m.HasButton("Gemini") })
 	town.pressOn(menu, button)
 	asked := town.await("claude setup-token")
-	town.awaitDeleted(town.say("something else"))
+	town.awaitDeleted(town.say("%s", rightToken[:10]))
 	town.await("That is no whole token.")
 	town.awaitDeleted(town.say(wrongToken))
 	town.await("Claude refused this token")

@@ -51,6 +51,7 @@ type Tokens struct {
 type LoginDesk struct {
 	o       LoginOptions
 	running sync.Map // orchestrator.AgentEnv of each agent that is being logged in, to the function that cancels that
+	trying  sync.Map // cli.Agent of each token that is being tried
 }
 
 // NewLoginDesk returns a LoginDesk.
@@ -149,13 +150,19 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent c
 	if err != nil {
 		return err
 	}
+	// The token counts in all environments, so only one is tried at a time.
+	if _, tries := d.trying.LoadOrStore(agent, true); tries {
+		return orchestrator.ErrStillOpen
+	}
 	leave, open := d.o.Enter()
 	if !open {
+		d.trying.Delete(agent)
 		return orchestrator.ErrShutdown
 	}
 	undo := d.o.Tokens.Try(agent, way.Variable, token)
 	go func() {
 		defer leave()
+		defer d.trying.Delete(agent)
 		d.o.Gateway.Refresh()
 		at := cli.Request{Dir: dir, Sandbox: in, Session: "log-in", ChatID: by.Conversation.Chat}
 		tried := d.try(at, agent, by.Person)
