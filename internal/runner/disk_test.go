@@ -103,7 +103,7 @@ func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 // A paused agent whose runner died stays paused until its client returns, and continues without one after a while.
 func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
 	t.Parallel() // it mostly waits
-	const size = 256 << 20
+	const size = 1 << 30
 	c := open(t)
 	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
 	awaitPause(t, r, size)

@@ -86,8 +86,11 @@ func (m model) View() tea.View {
 func fillTerminal(ctx context.Context, o Options) error {
 	following, leave := context.WithCancel(ctx)
 	defer leave()
+	// The program ends by Quit, because it does not wait for its reader of the terminal if its context ends.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	look := screen.Look{ASCII: o.ascii(), Plain: o.Getenv("NO_COLOR") != ""}
-	p := tea.NewProgram(model{newSession(o), look}, tea.WithContext(following),
+	p := tea.NewProgram(model{newSession(o), look}, tea.WithContext(life),
 		tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	up, followed := make(chan struct{}), make(chan error, 1)
 	connected := sync.OnceFunc(func() { close(up) })
@@ -105,8 +108,5 @@ func fillTerminal(ctx context.Context, o Options) error {
 	}
 	_, err := p.Run()
 	leave()
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		err = nil
-	}
 	return errors.Join(err, <-followed)
 }
