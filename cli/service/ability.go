@@ -194,7 +194,12 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 			err := guard(agent, func() (err error) { some, err = keeper.StoredSessions(ctx, dir); return err })
 			mu.Lock()
 			defer mu.Unlock()
-			if all = append(all, some...); err != nil {
+			all = append(all, some...)
+			var failure *cli.Failure
+			switch {
+			case errors.As(err, &failure):
+				s.opts.Logger.Debug("an agent does not list its sessions", "agent", string(agent), "err", err)
+			case err != nil:
 				errs = append(errs, err)
 			}
 		})
