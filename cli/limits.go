@@ -111,12 +111,13 @@ func (a AccountLimits) Near(now time.Time) AccountLimits {
 	return a
 }
 
-// Reset returns the time from which on the account can be used again after its most used limit is reached. It returns
-// zero if no limit is near, or if the time is unknown.
+// Reset returns the time from which on the account can be used again after its most used limit is reached. It ignores
+// limits of some models only. It returns zero if no limit is near, or if the time is unknown.
 func (a AccountLimits) Reset(now time.Time) time.Time {
 	var most PlanLimit
 	for _, l := range a.Near(now).Limits {
-		if l.Used > most.Used || l.Used == most.Used && l.Resets.After(most.Resets) {
+		nearer := l.Used > most.Used || l.Used == most.Used && l.Resets.After(most.Resets)
+		if nearer && l.Window.Of == "" {
 			most = l
 		}
 	}

@@ -120,9 +120,11 @@ func TestReportsAreMerged(t *testing.T) {
 
 func TestTheNearestLimitDeterminesTheReset(t *testing.T) {
 	const h = time.Hour
+	opus := limit(week, 1, 144*h)
+	opus.Window.Of = "opus"
 	for want, limits := range map[time.Duration][]PlanLimit{
-		0:      {limit(5*h, 0.79, 2*h), limit(week, 0.1, 60*h)},
-		2 * h:  {limit(5*h, 0.95, 2*h), limit(week, 0.9, 60*h)},
+		0:      {opus, limit(5*h, 0.79, 2*h), limit(week, 0.1, 60*h)},
+		2 * h:  {limit(5*h, 0.95, 2*h), opus, limit(week, 0.9, 60*h)},
 		60 * h: {limit(5*h, 1, 2*h), limit(week, 1, 60*h)},
 	} {
 		at := AccountLimits{Limits: limits}.Reset(limitsNow)

@@ -100,7 +100,8 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// ModeHolder is a Provider whose agent is not held to every permission mode. A Service runs no request in such a mode.
+// ModeHolder is a Provider whose agent is not held to every permission mode. A Service runs no request in a mode to
+// which the agent is not held, except for requests with TextOnly.
 type ModeHolder interface {
 	// Unheld explains in one sentence why the agent is not held to p. It returns "" if the agent is, or if that is
 	// unknown before a session was opened. It does not block. Safe for concurrent use.

@@ -83,6 +83,9 @@ type Request struct {
 	Project ProjectSettings
 
 	Permission PermissionMode
+	// TextOnly is set for a question of ductor itself that asks only for text. It also runs if nothing holds the agent
+	// to Permission; see ModeHolder. ductor still decides by Permission what the agent asks for.
+	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise all requests are denied.
 	Attended     bool
 	AllowedTools []string // allowed without asking; generic names, or the agent's own

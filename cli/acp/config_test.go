@@ -168,6 +168,32 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 	}
 }
 
+// A question for text also runs if nothing holds the agent to its mode. ductor denies what the agent asks for.
+func TestAQuestionForTextNeedsNoHold(t *testing.T) {
+	for _, textOnly := range []bool{true, false} {
+		provider, p := play(t, func(o *Options) { o.Holds = nil })
+		req := wish(t, "Summarize this.")
+		req.Permission, req.Attended, req.TextOnly = cli.Plan, false, textOnly
+		turn := begin(t, open(t, provider, req), req)
+		if !textOnly {
+			if r := until[cli.Result](turn); kindOfResult(r) != cli.Refused {
+				t.Errorf("another request: %+v", r)
+			}
+			continue
+		}
+		prompt := p.hear(methodPrompt)
+		p.ask(5, "s1", "rm", "execute")
+		if answer := p.hear(""); !strings.Contains(string(answer.Result), `"no"`) {
+			t.Errorf("a command is answered with %s", answer.Result)
+		}
+		p.text("s1", "In short.")
+		p.endTurn(prompt)
+		if r := until[cli.Result](turn); r.Err != nil || r.Text != "In short." {
+			t.Errorf("%q, %+v", r.Text, r.Err)
+		}
+	}
+}
+
 // An owner can name an option that holds the agent.
 func TestAnOptionHoldsAnAgent(t *testing.T) {
 	p, req := modern(t, "options", map[cli.PermissionMode]Holding{

@@ -94,14 +94,15 @@ var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // bareMode returns the name of a mode without case, punctuation and the leading part of an address.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// holding returns how the session is held to a mode. It returns a Failure if the session does not offer what holds it.
-func (s *session) holding(mode cli.PermissionMode) (h Holding, caveat string, err error) {
+// holding returns how the session is held to the mode of a request. It returns a Failure if the session does not offer
+// what holds it.
+func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.process.options()
+	o, mode := s.process.options(), req.Permission
 	h, caveat, held := o.holding(mode, s.offers.mode.ids())
 	switch {
-	case !held:
+	case !held && !req.TextOnly:
 		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)
 	case h.Mode != "" && !s.offers.mode.offers(h.Mode):
 		err = cli.Failf(cli.Refused, o.Agent, "%s needs its own mode %q, which it does not offer", mode, h.Mode)
@@ -110,9 +111,9 @@ func (s *session) holding(mode cli.PermissionMode) (h Holding, caveat string, er
 	return h, caveat, nil
 }
 
-// setMode holds the session to a permission mode.
-func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
-	h, _, err := s.holding(mode)
+// setMode holds the session to the permission mode of a request.
+func (s *session) setMode(ctx context.Context, req cli.Request) error {
+	h, _, err := s.holding(req)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,8 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 	}
 	if err != nil {
 		f := s.process.options().failure(err)
-		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", cmp.Or(h.Mode, string(mode)), f.Reason)
+		mode := cmp.Or(h.Mode, string(req.Permission))
+		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", mode, f.Reason)
 		return f
 	}
 	return nil
@@ -138,10 +140,10 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	next, o := t.Req, t.s.process.options()
 	next.Permission = mode
 	another := o.key(next) != o.key(t.Req) // a process keeps its environment and its arguments
-	if _, caveat, err := t.s.holding(mode); err != nil || caveat != "" || another || t.Adopted != nil {
+	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
-	if err := t.s.setMode(ctx, mode); err != nil {
+	if err := t.s.setMode(ctx, next); err != nil {
 		return err
 	}
 	t.s.mu.Lock()

@@ -22,7 +22,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 		err = s.setModel(ctx, req)
 	}
 	if err == nil {
-		err = s.setMode(ctx, req.Permission)
+		err = s.setMode(ctx, req)
 	}
 	if err != nil {
 		return nil, note{}, err

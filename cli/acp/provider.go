@@ -24,6 +24,7 @@ type Provider struct {
 	lists   atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
 	logins  atomic.Pointer[[]cli.Login] // that the process that started last offered
 	method  atomic.Pointer[string]      // of the last successful log-in
+	spent   spent                       // by the sessions
 	// late is set if the agent has ever sent text after the reply that ends a turn.
 	late atomic.Bool
 }

@@ -152,6 +152,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	case !caps.Load:
 		return cli.Failf(cli.ResumeFailed, o.Agent, "it cannot go on with a session once its process has ended")
 	}
+	s.past.spent = s.process.provider.spent.of(req.Resume)
 	if err := s.register(req.Resume); err != nil {
 		return err
 	}
@@ -260,6 +261,7 @@ func (s *session) observe(u *update) bool {
 		s.offers.commands = u.commands()
 	case u.Kind == updateUsage && u.Cost.Currency == "USD":
 		s.past.spent = &u.Cost.Amount
+		s.process.provider.spent.record(s.id, u.Cost.Amount)
 	}
 	return false
 }

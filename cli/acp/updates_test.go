@@ -162,11 +162,33 @@ func TestUpdatesThatNoAgentShouldSend(t *testing.T) {
 	}
 }
 
-// The cost of a turn is the part by which the agent's total grows in it.
+// The cost of a turn is the part by which the agent's total grows in it, also if its process was started anew.
 func TestTheCostOfATurn(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")
 	s := open(t, provider, req)
+	resume := func() live {
+		clitest.Close(t, s)
+		opened := make(chan live, 1)
+		go func() {
+			req := req
+			req.Resume = "s1"
+			s, err := provider.Open(t.Context(), cli.Live, req)
+			if err != nil {
+				t.Error(err)
+				close(opened)
+				return
+			}
+			opened <- s.(live)
+		}()
+		p.say(`{"id":%s,"result":{}}`, p.hear(methodLoad).ID)
+		s, ok := <-opened
+		if !ok {
+			t.FailNow()
+		}
+		t.Cleanup(func() { clitest.Close(t, s) })
+		return s
+	}
 	for i, c := range []struct {
 		updates []string
 		want    float64
@@ -174,7 +196,11 @@ func TestTheCostOfATurn(t *testing.T) {
 		{[]string{`"amount":0.25,"currency":"USD"`, `"amount":0.5,"currency":"USD"`}, 0.5},
 		{[]string{`"amount":0.75,"currency":"USD"`, `"amount":9,"currency":"credits"`}, 0.25},
 		{nil, 0},
+		{[]string{`"amount":1,"currency":"USD"`}, 0.25}, // of a resumed session
 	} {
+		if i == 3 {
+			s = resume()
+		}
 		req.Turn = cli.TurnID(fmt.Sprint("cost-", i))
 		turn := begin(t, s, req)
 		prompt := p.hear(methodPrompt)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -52,7 +53,7 @@ func (h *server) readLimits() {
 	})
 }
 
-// rateLimits handles limits that Codex reports.
+// rateLimits handles limits that Codex reports. It warns of a reached limit of the plan or of the turn's model.
 func (p *liveParser) rateLimits(r rateLimits) {
 	var reported cli.LimitsReported
 	for _, w := range []*rateWindow{r.Primary, r.Secondary} {
@@ -67,9 +68,12 @@ func (p *liveParser) rateLimits(r rateLimits) {
 		return
 	}
 	p.out.Pass(reported)
+	if r.Name != "" && !strings.EqualFold(r.Name, p.model) {
+		return // it does not limit this turn
+	}
 	for _, l := range reported.Limits {
-		if l.Used >= 1 && (p.resetAt.IsZero() || l.Resets.After(p.resetAt)) {
-			p.resetAt = l.Resets
+		if l.Used >= 1 && (!p.limited || l.Resets.After(p.resetAt)) {
+			p.limited, p.resetAt = true, l.Resets
 			p.out.Pass(cli.RateLimited{ResetAt: l.Resets})
 		}
 	}

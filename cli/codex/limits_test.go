@@ -30,6 +30,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 	var got, want []cli.Event
 	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { got = append(got, ev) })
 	p := newLiveParser(out, cli.Request{})
+	p.model = "gpt-5.5-sonic"
 	for _, tt := range []struct {
 		limits string
 		want   []cli.Event
@@ -41,6 +42,13 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 			`"resetsAt":1796068518},"secondary":null,` + noMore,
 			[]cli.Event{reports(limit(time.Hour, "gpt-5.5-sonic", 0.12, 1796068518))}},
 		{`{"limitId":"codex","limitName":null,"primary":null,"secondary":null,` + noMore, nil},
+		{`{"limitName":"another","primary":{"usedPercent":100,"resetsAt":1796968518}}`, // it does not limit the turn
+			[]cli.Event{reports(limit(0, "another", 1, 1796968518))}},
+		{`{"primary":{"usedPercent":100}}`, []cli.Event{reports(limit(0, "", 1, 0)), cli.RateLimited{}}},
+		{`{"primary":{"usedPercent":100}}`, []cli.Event{reports(limit(0, "", 1, 0))}}, // it warns once
+		{`{"limitName":"GPT-5.5-Sonic","primary":{"usedPercent":100,"resetsAt":1796068510}}`,
+			[]cli.Event{reports(limit(0, "GPT-5.5-Sonic", 1, 1796068510)),
+				cli.RateLimited{ResetAt: time.Unix(1796068510, 0)}}},
 		{`{"primary":{"usedPercent":100,"resetsAt":1796068518}}`,
 			[]cli.Event{reports(limit(0, "", 1, 1796068518)), cli.RateLimited{ResetAt: time.Unix(1796068518, 0)}}},
 		{`{"secondary":{"usedPercent":101,"windowDurationMins":1e300,"resetsAt":1e300}}`, // it warns once

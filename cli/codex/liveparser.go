@@ -17,7 +17,9 @@ type liveParser struct {
 	turn     string // Codex's id of the turn; notifications of other turns are ignored
 	verdict  verdict
 	network  network
-	resetAt  time.Time // end of a reached limit
+	model    string    // the turn's model; empty if unknown
+	limited  bool      // a limit of the turn is reached
+	resetAt  time.Time // end of that limit; zero if unknown
 	messages messages
 	helper   cli.ToolID      // the tool that started the last sub-agent
 	tools    map[string]bool // the emitted ones

@@ -12,10 +12,12 @@ import (
 )
 
 // limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited in this way, or is not held to the permission mode. A turn that already runs keeps its mode.
+// limited in this way, or is not held to the permission mode. A turn that already runs keeps its mode, and a question
+// for text needs no hold.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
-	if holder, ok := e.provider.(cli.ModeHolder); ok && req.Permission != "" && req.Began.IsZero() {
+	holder, ok := e.provider.(cli.ModeHolder)
+	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
 		// If the provider panics, the session itself still refuses the mode.
 		_ = guard(agent, func() error { why = holder.Unheld(req.Permission); return nil })
 	}
@@ -169,7 +171,8 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 
 // StoredSessions lists the sessions that an environment's agents have stored in their files for a directory, newest
 // first. It returns ErrUnsupported if each session of ductor has its own home, because such a home contains no other
-// sessions. If the files of one agent cannot be read, it still returns the sessions of the others.
+// sessions. If the files of one agent cannot be read, it still returns the sessions of the others. It leaves out an
+// agent that fails when it is asked for its sessions, for example because nobody is logged in.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
@@ -194,7 +197,12 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 			err := guard(agent, func() (err error) { some, err = keeper.StoredSessions(ctx, dir); return err })
 			mu.Lock()
 			defer mu.Unlock()
-			if all = append(all, some...); err != nil {
+			all = append(all, some...)
+			var failure *cli.Failure
+			switch {
+			case errors.As(err, &failure):
+				s.opts.Logger.Debug("an agent does not list its sessions", "agent", string(agent), "err", err)
+			case err != nil:
 				errs = append(errs, err)
 			}
 		})

@@ -48,7 +48,7 @@ func (unheldProvider) Unheld(p cli.PermissionMode) string {
 	return "nothing holds it"
 }
 
-// An agent runs no turn in a mode to which nothing holds it. A running turn continues.
+// An agent runs no turn in a mode to which nothing holds it, except for a question for text. A running turn continues.
 func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
 	p := &fakeProvider{}
 	s, err := New(Options{Providers: []cli.Provider{unheldProvider{p}}})
@@ -64,7 +64,10 @@ func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
 			t.Errorf("%s: %q, %+v", mode, got, r.Err)
 		}
 	}
-	if n := len(p.opened()); n != 1 {
+	if r, _ := run(t, s, "fake", cli.Request{Permission: cli.Plan, TextOnly: true}); r.Err != nil {
+		t.Errorf("a question for text: %+v", r.Err)
+	}
+	if n := len(p.opened()); n != 2 {
 		t.Errorf("%d sessions were opened", n)
 	}
 	if got := s.CannotHold("fake", cli.Request{Permission: cli.Ask, Began: time.Unix(1, 0)}); got != "" {

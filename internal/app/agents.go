@@ -347,6 +347,10 @@ func (a *App) addAgent(id string) error {
 		}
 		return os.Getenv(name)
 	}})
-	a.Log.Info("an agent was added to the configuration in a chat", "agent", id, "err", err)
-	return err
+	if err != nil {
+		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
+		return err
+	}
+	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
+	return nil
 }

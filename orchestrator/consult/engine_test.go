@@ -200,6 +200,9 @@ func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 	if _, err := e.Ask(t.Context(), goose); err != nil {
 		t.Errorf("a user asks it: %v", err)
 	}
+	if req := s.ran[len(s.ran)-1]; req.Permission != cli.Plan || req.TextOnly {
+		t.Errorf("it is asked in the mode %s, only for text: %v", req.Permission, req.TextOnly)
+	}
 }
 
 const cutMark = "[… the beginning is left out …]\n"

@@ -137,10 +137,11 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	receipt.Turn = id
 	// A second press, or the same one after a crash, finds the job and still has to stop the turn.
 	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
-	if err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
+	created := err == nil
+	if !created && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}
-	if err = e.StopTurn(ctx, id, by); err != nil { // it has just ended by itself
+	if err = e.StopTurn(ctx, id, by); err != nil && created { // it has just ended by itself
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
 	}
 	return receipt, err

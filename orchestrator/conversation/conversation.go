@@ -40,6 +40,7 @@ type conversation struct {
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
 	last    lastTurn        // used by the running turn
+	titles  titles
 }
 
 // lastTurn is the last ended turn.

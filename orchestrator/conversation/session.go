@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -138,22 +140,62 @@ func title(prompt string) string {
 // titledBy is how many entries of a session are searched for the one whose prompt became the title.
 const titledBy = 20
 
+// titles are the titles that agents gave to sessions of a conversation.
+type titles struct {
+	newest  atomic.Pointer[agentTitle]
+	storing sync.Mutex
+	stored  agentTitle // the last one; storing guards it
+}
+
+// agentTitle is the title that an agent gave to a session.
+type agentTitle struct {
+	session orchestrator.SessionID
+	title   string
+}
+
 // Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen one.
 func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own string) {
+	now := &agentTitle{t.Session, own}
+	c.titles.newest.Store(now)
 	c.e.wg.Go(func() {
-		s, err := c.e.opts.Store.Session(ctx, t.Session)
-		if err != nil || s.Title == own {
-			return // the turn reports the error
+		c.titles.storing.Lock()
+		defer c.titles.storing.Unlock()
+		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
+			return // the newest title is stored instead
 		}
-		entries, err := c.e.opts.Store.History(ctx, t.Session, titledBy)
-		began := func(t orchestrator.Turn) bool { return title(t.Prompt.Text) == s.Title }
-		if err == nil && slices.ContainsFunc(append(entries, t), began) {
-			err = c.e.opts.Store.TitleSession(ctx, t.Session, s.Title, own)
-		}
-		if err != nil {
+		if err := c.storeTitle(ctx, t, *now); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
 		}
 	})
+}
+
+// storeTitle replaces a title that the agent gave to the session before, or that was made of a prompt. The caller holds
+// titles.storing.
+func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
+	s, err := c.e.opts.Store.Session(ctx, t.Session)
+	if err != nil {
+		return nil // the turn reports the error
+	}
+	replaces := s.Title == now.title || c.titles.stored == agentTitle{t.Session, s.Title}
+	if !replaces {
+		entries, err := c.e.opts.Store.History(ctx, t.Session, titledBy)
+		if err != nil {
+			return err
+		}
+		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
+			return title(t.Prompt.Text) == s.Title
+		})
+	}
+	if !replaces {
+		return nil
+	}
+	if s.Title != now.title {
+		err = c.e.opts.Store.TitleSession(ctx, t.Session, s.Title, now.title)
+	}
+	if err == nil {
+		c.titles.stored = now
+	}
+	return err
 }
 
 // New implements bot.Desk.

@@ -96,7 +96,9 @@ func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former strin
 	for _, t := range turns {
 		b.WriteString(shorten(t, mostSummarized/len(turns)))
 	}
-	result, err := s.Side.Ask(ctx, at, side.Question{Model: s.Model, Prompt: b.String(), Wait: s.Wait})
+	result, err := s.Side.Ask(ctx, at, side.Question{
+		Model: s.Model, Prompt: b.String(), Wait: s.Wait, TextOnly: true,
+	})
 	if err != nil {
 		return "", fmt.Errorf("summarize: %w", err)
 	}

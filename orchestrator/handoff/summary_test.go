@@ -37,7 +37,7 @@ func (s *summaryStore) Settled(cli.TurnID)       { s.settled++ }
 
 func (s *summaryStore) Run(ctx context.Context, agent cli.Agent, req cli.Request, _ func(cli.Event)) cli.Result {
 	if agent != "cheap" || req.Permission != cli.Plan || req.Attended || req.Resume != "" ||
-		req.Project != cli.WithoutProject {
+		req.Project != cli.WithoutProject || !req.TextOnly {
 		return cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "rights of %+v", req)}
 	}
 	s.asked = append(s.asked, req.Prompt)

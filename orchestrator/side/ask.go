@@ -42,6 +42,7 @@ type Question struct {
 	Wait         time.Duration         // the time limit
 	Person       orchestrator.PersonID // the user whose budget it counts in; 0: the user of the private chat
 	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor itself asks
+	TextOnly     bool                  // ductor itself asks, only for text: any agent can answer
 	Watch        func(cli.Event)       // receives the events of Gateway.Run; nil for none
 }
 
@@ -66,7 +67,8 @@ func ReadsFiles(agent cli.Agent) bool {
 
 // Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in
 // read-only mode, no user answers its requests, and the settings of the project do not apply. The agent has no shell
-// and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit.
+// and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit. The Gateway
+// refuses agents that nothing holds to the read-only mode, unless the question has TextOnly.
 //
 // The error explains why Ask returns no answer. If ctx ended, the error is the cause of ctx. The Result contains the
 // cost of the question in either case. Ask cuts an answer at one megabyte.
@@ -77,6 +79,7 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	}
 	at.Turn = cli.TurnID(a.NewID())
 	at.Permission, at.Attended, at.AllowedTools, at.AddDirs = cli.Plan, false, nil, nil
+	at.TextOnly = q.TextOnly
 	at.ToolLists = append(slices.Clip(at.ToolLists), list)
 	return a.Work(ctx, at, q)
 }

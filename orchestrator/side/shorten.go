@@ -41,7 +41,7 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	}
 	if s.Model.Agent != "" {
 		r, err := s.Side.Ask(ctx, at, Question{
-			Model: s.Model, Wait: s.Wait,
+			Model: s.Model, Wait: s.Wait, TextOnly: true,
 			Prompt: "Summarize this result of another agent for the user who waits for it. " +
 				"Keep what was found, decided and changed, names of files and commands, and what is open. " +
 				"Use the language of the result. Use no tools. Answer with the summary and nothing else.\n\n" + text,

@@ -1,0 +1,46 @@
+package acp
+
+import (
+	"slices"
+	"sync"
+
+	"ductor/cli"
+)
+
+// maxSpent limits the sessions whose cost is remembered.
+const maxSpent = 256
+
+// spent remembers the cost of sessions, as their agent reported it last. Agents do not report it when they resume a
+// session. The zero value is ready to use.
+type spent struct {
+	mu     sync.Mutex
+	totals map[cli.AgentSessionID]float64 // in US dollars
+	order  []cli.AgentSessionID           // the session that was reported last is the last
+}
+
+// record remembers the cost of a session. If there are too many, it forgets the session that was reported first.
+func (s *spent) record(id cli.AgentSessionID, total float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.totals == nil {
+		s.totals = map[cli.AgentSessionID]float64{}
+	}
+	if i := slices.Index(s.order, id); i >= 0 {
+		s.order = slices.Delete(s.order, i, i+1)
+	}
+	if len(s.order) == maxSpent {
+		delete(s.totals, s.order[0])
+		s.order = slices.Delete(s.order, 0, 1)
+	}
+	s.totals[id], s.order = total, append(s.order, id)
+}
+
+// of returns the cost of a session, or nil if it is unknown.
+func (s *spent) of(id cli.AgentSessionID) *float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if total, ok := s.totals[id]; ok {
+		return &total
+	}
+	return nil
+}

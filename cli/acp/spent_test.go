@@ -1,0 +1,26 @@
+package acp
+
+import (
+	"fmt"
+	"testing"
+
+	"ductor/cli"
+)
+
+// If there are too many sessions, the cost of the one that was reported first is forgotten.
+func TestTheCostsOfManySessions(t *testing.T) {
+	var s spent
+	for i := range maxSpent + 1 {
+		s.record(cli.AgentSessionID(fmt.Sprint(i)), float64(i))
+		s.record("0", float64(i)) // it is reported again and again
+	}
+	if got := s.of("0"); got == nil || *got != maxSpent {
+		t.Errorf("session 0 cost %v", got)
+	}
+	if got := s.of("2"); got == nil || *got != 2 {
+		t.Errorf("session 2 cost %v", got)
+	}
+	if got := s.of("1"); got != nil || len(s.totals) != maxSpent || len(s.order) != maxSpent {
+		t.Errorf("session 1 cost %v, and %d sessions are remembered", got, len(s.totals))
+	}
+}

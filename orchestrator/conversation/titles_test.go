@@ -1,0 +1,42 @@
+package conversation_test
+
+import (
+	"context"
+	"testing"
+
+	"ductor/cli"
+)
+
+// The newest title of the agent replaces its earlier ones, and never one that a user chose.
+func TestTheTitlesOfAnAgent(t *testing.T) {
+	h := open(t)
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		emit(cli.SessionStarted{AgentSessionID: "native-claude", Title: "About " + lastLine(req.Prompt)})
+		return echo(ctx, who, req, emit)
+	}
+	title := func() string {
+		all, err := h.Sessions(t.Context(), here)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("sessions %+v, %v", all, err)
+		}
+		return all[0].Title
+	}
+	for _, prompt := range []string{"lexers", "parsers", "trees"} {
+		h.submit(t, here, prompt)
+		h.await(t, "done "+prompt)
+		h.eventually(t, "the title of "+prompt, func() bool { return title() == "About "+prompt })
+	}
+	all, err := h.Sessions(t.Context(), here)
+	if err == nil {
+		err = h.db.TitleSession(t.Context(), all[0].ID, "About trees", "My own")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.submit(t, here, "leaves")
+	h.await(t, "done leaves")
+	h.shut() // it waits for the title
+	if got := title(); got != "My own" {
+		t.Errorf("the user's title became %q", got)
+	}
+}
