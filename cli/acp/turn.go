@@ -178,6 +178,12 @@ func (t *liveTurn) asked(a *ask) {
 		t.decided(&decided{ask: a, allow: !slices.Contains(t.s.adopted.Denied, rpc.Text(a.id))})
 		return
 	}
+	if a.form != nil && t.Req.Attended {
+		if err := a.form.checkLabels(t.Req); err != nil {
+			t.s.process.refuse(a.id, rpc.CodeBadParams, "no user can be asked: "+cli.ShortLine(err.Error()))
+			return
+		}
+	}
 	v, why := verdictOn(t.permitted(), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
 	questions := a.questions(t.Req)
