@@ -194,13 +194,14 @@ func (t tool) names(files []string, dir string) bool {
 }
 
 // Decide implements cli.Decider. The agent does not get the reason of a denial, because the protocol has no place for
-// it. The event shows that to users.
-func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+// it. The event shows that to users. The goroutine of the turn sends the reply after it has handled everything that the
+// agent sent before. Decide does not wait for that, because that goroutine may wait for the caller. If the turn is
+// detached before, the next process of ductor asks again.
+func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
-	var result any
-	var runs bool
+	var said decided
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
-		if result, runs, err = a.replyTo(t.Req, d); err != nil {
+		if said.result, said.allow, err = a.replyTo(t.Req, d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil
@@ -208,38 +209,12 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	if err != nil {
 		return err
 	}
-	if result == nil {
-		a.before++
-		s.deliver(news{ask: a}, 0, 0) // ask again
-		return nil
+	said.ask, said.plans = a, d.Allow && a.plans
+	if !s.deliver(news{decided: &said}, 0, 0) {
+		s.process.respond(a.id, a.cancelled())
+		return cli.ErrNotAsked
 	}
-	if d.Allow && a.plans {
-		s.mu.Lock()
-		t.permit(cli.Ask)
-		s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
-		s.mu.Unlock()
-	}
-	written := make(chan error, 1)
-	said := decided{ask: a, allow: runs}
-	s.deliver(news{decided: &said}, 0, 0) // before the agent's reaction to it
-	err = s.process.Peer().Reply(a.id, result, func(err error) {
-		if err == nil {
-			t.noteAnswered(said)
-		}
-		written <- err
-	})
-	if err != nil {
-		return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
-	}
-	select {
-	case err := <-written:
-		if err != nil {
-			return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
 
 // permitted returns the request with the current permission mode.

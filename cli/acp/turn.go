@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
@@ -139,7 +138,7 @@ func (t *liveTurn) Handle(n news) {
 	case n.ask != nil:
 		t.asked(n.ask)
 	case n.decided != nil:
-		t.decided(n.decided)
+		t.answer(n.decided)
 	case n.over != nil:
 		for _, a := range t.approvals.Withdraw(n.over.ends) {
 			reply := a.cancelled()
@@ -154,12 +153,10 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// askAgain asks the user again about a call that its agent has changed since.
+// askAgain asks the user again about a call that its agent has changed since. It leaves out a call that has ended.
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
-		now := a.tool.call
-		now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
-		return call != "" && now.ID == call && !reflect.DeepEqual(a.shown, now)
+		return call != "" && a.tool.call.ID == call && a.tool.phase != toolEnded && a.changed()
 	}
 	for _, a := range t.approvals.Withdraw(changed) {
 		a.renew()
@@ -207,6 +204,38 @@ func (t *liveTurn) asked(a *ask) {
 	}
 }
 
+// answer sends a user's decision to the agent. It asks again if the agent changed the call while the user decided, or
+// if an answer does not fit a form.
+func (t *liveTurn) answer(d *decided) {
+	a := d.ask
+	switch {
+	case t.Loop.Cut(), a.tool.phase == toolEnded: // the agent no longer waits for the decision
+		t.s.process.respond(a.id, a.cancelled())
+		return
+	case d.result == nil:
+		a.before++
+		t.asked(a)
+		return
+	case d.allow && a.changed():
+		a.renew()
+		t.asked(a)
+		return
+	}
+	if d.plans {
+		t.s.mu.Lock()
+		t.permit(cli.Ask)
+		t.s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
+		t.s.mu.Unlock()
+	}
+	t.decided(d)
+	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // if the agent has ended, other code notices that
+		if err == nil {
+			t.noteAnswered(*d)
+		}
+	})
+}
+
+// decided shows what a user decided.
 func (t *liveTurn) decided(d *decided) {
 	switch {
 	case d.ask.form != nil:
@@ -258,6 +287,8 @@ func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
 		t.s.process.respond(n.ask.id, n.ask.cancelled())
+	case n.decided != nil:
+		t.s.process.respond(n.decided.ask.id, n.decided.ask.cancelled())
 	case n.update != nil && n.update.Kind == updateMessage && t.whole():
 		t.s.process.provider.late.Store(true)
 		t.reporter.update(n.update)

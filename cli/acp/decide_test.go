@@ -1,0 +1,105 @@
+package acp
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/cli"
+)
+
+// A decision does not count for a call that the agent changed before ductor could send it.
+func TestACallThatChangedBeforeTheDecisionIsSent(t *testing.T) {
+	for _, allow := range []bool{true, false} {
+		provider, p := play(t, nil)
+		req := wish(t, "hi")
+		s := open(t, provider, req)
+		events, release := make(chan cli.Event, 100), make(chan struct{})
+		go s.Turn(t.Context(), req, func(ev cli.Event) {
+			if ev, held := ev.(cli.ToolStarted); held && ev.ID == "slow" {
+				<-release // as if the chat were slow
+			}
+			events <- ev
+		})
+		turn := &playedTurn{t: t, events: events}
+		prompt := p.hear(methodPrompt)
+		p.ask(5, "s1", "c", "execute")
+		asked := until[cli.ApprovalAsked](turn)
+		p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
+		p.update(updateToolNow, `"toolCallId":"c","rawInput":{"command":"rm -rf x"}`)
+		p.say("Not a line.") // the peer has read the updates when it takes this one
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: allow}); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		if allow {
+			again := until[cli.ApprovalAsked](turn)
+			if again.ID == asked.ID || again.Title != "rm -rf x" {
+				t.Errorf("asked again %+v", again)
+			}
+			if err := s.Decide(t.Context(), again.ID, cli.Decision{Allow: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[bool]string{true: `"yes"`, false: `"no"`}[allow]
+		if answer := p.hear(""); !strings.Contains(string(answer.Result), want) {
+			t.Errorf("answered %s, want %s", answer.Result, want)
+		}
+		p.endTurn(prompt)
+		until[cli.Result](turn)
+	}
+}
+
+// A decision does not run a tool that ended before ductor could send it, and nothing after the end of the turn.
+func TestADecisionThatComesTooLate(t *testing.T) {
+	for _, end := range []bool{true, false} {
+		provider, p := play(t, nil)
+		req := wish(t, "hi")
+		s := open(t, provider, req)
+		events, release := make(chan cli.Event, 100), make(chan struct{})
+		go s.Turn(t.Context(), req, func(ev cli.Event) {
+			if ev, held := ev.(cli.ToolStarted); held && ev.ID == "slow" {
+				<-release
+			}
+			events <- ev
+		})
+		turn := &playedTurn{t: t, events: events}
+		prompt := p.hear(methodPrompt)
+		p.ask(5, "s1", "c", "execute")
+		asked := until[cli.ApprovalAsked](turn)
+		p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
+		if end {
+			p.endTurn(prompt)
+		} else {
+			p.update(updateToolNow, `"toolCallId":"c","status":"failed"`)
+		}
+		p.say("Not a line.")
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		if answer := p.hear(""); !strings.Contains(string(answer.Result), "cancelled") {
+			t.Errorf("answered %s", answer.Result)
+		}
+		if !end {
+			p.endTurn(prompt)
+		}
+		until[cli.Result](turn)
+	}
+}
+
+// A call that ends while its approval is open is not asked about again.
+func TestACallThatEndsWhileAUserDecides(t *testing.T) {
+	_, p, turn, prompt := playTurn(t, nil)
+	p.ask(5, "s1", "c", "execute")
+	asked := until[cli.ApprovalAsked](turn)
+	p.update(updateToolNow, `"toolCallId":"c","status":"failed","rawInput":{"command":"rm -rf x"}`)
+	if gone := until[cli.ApprovalWithdrawn](turn); gone.ID != asked.ID {
+		t.Errorf("withdrawn %+v", gone)
+	}
+	p.endTurn(prompt)
+	for ev := range turn.events {
+		if again, asked := ev.(cli.ApprovalAsked); asked {
+			t.Errorf("asked again %+v", again)
+		}
+	}
+}
