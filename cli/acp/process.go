@@ -141,6 +141,13 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
 		}
+		if p.Update.Kind == updateInfo {
+			var named struct {
+				Update map[string]json.RawMessage `json:"update"`
+			}
+			_ = json.Unmarshal(m.Params, &named) // it was read before
+			_, p.Update.titled = named.Update["title"]
+		}
 		proc.updated(p, m)
 	case methodCancelRequest, methodElicited:
 		var p overParams
