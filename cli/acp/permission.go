@@ -57,8 +57,14 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 // the mode the agent does not support. If held is false, ductor runs no turn in the mode.
 func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
 	if h, ok := o.listed(mode); ok {
-		h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		if len(h.Env)+len(h.Args) == 0 { // a mode could replace what its process was started with
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		}
 		return h, "", true
+	}
+	if o.lacks(mode) {
+		return h, "not available, because this is " + o.reported.Name + ", which was started without what holds it. " +
+			"Name its program " + o.reported.Command + " as the path in its table, or add holds there", false
 	}
 	if h.Mode = oneOf(agentModes(mode), own); h.Mode != "" {
 		return h, "", true
@@ -73,6 +79,13 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
 	}
 	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+}
+
+// lacks reports whether only the environment or the arguments of the catalogue hold the agent to the mode, and its
+// process was started without them. That happens if a wrapper starts a program that reports another name.
+func (o *Options) lacks(mode cli.PermissionMode) bool {
+	h, _ := (&Options{Holds: o.reported.Holds}).listed(mode)
+	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
 // howToHold tells users what they can do about an agent that is not held to a mode.

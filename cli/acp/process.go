@@ -76,6 +76,8 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 func (proc *agentProcess) become(program string, logins []cli.Login) {
 	o := *proc.options()
 	o.quirks, o.advice = o.quirksOf(program), o.loginAdvice(logins)
+	o.reported, _ = entryNamed(program)
+	proc.provider.reported.Store(&o.reported)
 	proc.opts.Store(&o)
 }
 
