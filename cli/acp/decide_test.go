@@ -49,9 +49,9 @@ func TestACallThatChangedBeforeTheDecisionIsSent(t *testing.T) {
 	}
 }
 
-// A decision does not run a tool that ended before ductor could send it, and nothing after the end of the turn.
+// A decision allows nothing if its tool or its turn ended, or the agent withdrew its request, before ductor sent it.
 func TestADecisionThatComesTooLate(t *testing.T) {
-	for _, end := range []bool{true, false} {
+	for _, before := range []string{"the end of the turn", "the end of the tool", "a withdrawal"} {
 		provider, p := play(t, nil)
 		req := wish(t, "hi")
 		s := open(t, provider, req)
@@ -67,10 +67,13 @@ func TestADecisionThatComesTooLate(t *testing.T) {
 		p.ask(5, "s1", "c", "execute")
 		asked := until[cli.ApprovalAsked](turn)
 		p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
-		if end {
+		switch before {
+		case "the end of the turn":
 			p.endTurn(prompt)
-		} else {
+		case "the end of the tool":
 			p.update(updateToolNow, `"toolCallId":"c","status":"failed"`)
+		default:
+			p.say(`{"method":"$/cancel_request","params":{"requestId":5}}`)
 		}
 		p.say("Not a line.")
 		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
@@ -78,9 +81,9 @@ func TestADecisionThatComesTooLate(t *testing.T) {
 		}
 		close(release)
 		if answer := p.hear(""); !strings.Contains(string(answer.Result), "cancelled") {
-			t.Errorf("answered %s", answer.Result)
+			t.Errorf("after %s: answered %s", before, answer.Result)
 		}
-		if !end {
+		if before != "the end of the turn" {
 			p.endTurn(prompt)
 		}
 		until[cli.Result](turn)

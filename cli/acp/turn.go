@@ -14,6 +14,8 @@ import (
 // interruptWait is how long ductor waits for an effect of session/cancel.
 const interruptWait = 100 * time.Millisecond
 
+const maxWithdrawn = 64
+
 // liveTurn is a turn. It implements shared.AgentTurn.
 type liveTurn struct {
 	*shared.Turn[news]
@@ -24,6 +26,7 @@ type liveTurn struct {
 	warning   cli.Event    // about pictures; nil for none
 	reply     *rpc.Message // the reply that ended it
 	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
+	withdrawn []string     // ids of the last requests that the agent withdrew
 
 	// s.mu guards the following fields.
 	permission cli.PermissionMode // since it was changed; empty before
@@ -136,10 +139,13 @@ func (t *liveTurn) Handle(n news) {
 		t.reporter.update(n.update)
 		t.askAgain(n.update.ID)
 	case n.ask != nil:
+		t.withdrawn = slices.DeleteFunc(t.withdrawn, func(id string) bool { return id == rpc.Text(n.ask.id) })
 		t.asked(n.ask)
 	case n.decided != nil:
 		t.answer(n.decided)
 	case n.over != nil:
+		t.withdrawn = append(t.withdrawn, rpc.Text(n.over.RequestID))
+		t.withdrawn = t.withdrawn[max(len(t.withdrawn)-maxWithdrawn, 0):]
 		for _, a := range t.approvals.Withdraw(n.over.ends) {
 			reply := a.cancelled()
 			if n.over.VisitID != "" {
@@ -209,7 +215,7 @@ func (t *liveTurn) asked(a *ask) {
 func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
-	case t.Loop.Cut(), a.tool.phase == toolEnded: // the agent no longer waits for the decision
+	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // no longer wanted
 		t.s.process.respond(a.id, a.cancelled())
 		return
 	case d.result == nil:
