@@ -147,7 +147,9 @@ func TestALogInThatDoesNotWork(t *testing.T) {
 		}
 		select {
 		case m := <-p.lines:
-			t.Errorf("ductor also sent %s", m.Method)
+			if m.Method != methodCancelRequest { // it gave up waiting
+				t.Errorf("ductor also sent %s", m.Method)
+			}
 		default:
 		}
 	}
