@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,8 +87,17 @@ func (a *ask) choose(allow bool) (askResult, error) {
 
 // decided is a decision that is passed to the turn.
 type decided struct {
-	ask   *ask
-	allow bool
+	ask    *ask
+	allow  bool
+	plans  bool // it ends the plan mode
+	result any  // the reply; nil if an answer does not fit a form
+}
+
+// changed reports whether the agent has changed the call since the user was asked about it.
+func (a *ask) changed() bool {
+	now := a.tool.call
+	now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
+	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
 // event returns the request in the form for users.

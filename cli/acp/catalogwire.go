@@ -124,6 +124,20 @@ func EntryOf(path string) (Entry, bool) {
 	return findEntry(filepath.Base(path), func(e Entry) string { return e.Command })
 }
 
+// entryNamed returns the entry of an agent by the name that its program reports.
+func entryNamed(program string) (Entry, bool) {
+	for _, of := range []func(Entry) string{
+		func(e Entry) string { return e.Command }, func(e Entry) string { return e.Name },
+		func(e Entry) string { return e.ID },
+	} {
+		e, known := findEntry(bareMode(program), func(e Entry) string { return bareMode(of(e)) })
+		if known {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
 func findEntry(name string, of func(Entry) string) (Entry, bool) {
 	if i := slices.IndexFunc(Catalogue(), func(e Entry) bool { return of(e) == name }); i >= 0 {
 		return Catalogue()[i], true

@@ -172,6 +172,7 @@ func (s *session) configure(all configOptions) {
 		return
 	}
 	s.offers.options = all
+	before := s.offers.model.current
 	for p, c := range s.offers.choices() {
 		option := all.of(p)
 		switch {
@@ -182,6 +183,9 @@ func (s *session) configure(all configOptions) {
 		case c.option != "": // the current model has none
 			*c = choice{original: c.original}
 		}
+	}
+	if s.offers.model.current != before && !s.offers.effortSet { // each model has its own default
+		s.offers.effort.original = s.offers.effort.current
 	}
 	s.process.provider.learn(s.offers)
 }
@@ -198,6 +202,11 @@ func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	s.mu.Unlock()
 	if value == "" || value == c.current {
 		return nil
+	}
+	if p == forEffort {
+		s.mu.Lock()
+		s.offers.effortSet = s.offers.effortSet || value != c.original
+		s.mu.Unlock()
 	}
 	if c.option != "" {
 		return s.set(ctx, c.option, value)
@@ -223,7 +232,7 @@ type optionParams struct {
 	Value     any    `json:"value"`
 }
 
-// set gives an option a value. It fails if the agent then reports another value.
+// set gives an option a value. It fails if the agent answers with options that do not confirm the value.
 func (s *session) set(ctx context.Context, id, value string) error {
 	s.mu.Lock()
 	all := s.offers.options
@@ -250,10 +259,12 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.configure(got.Options)
-	for _, o := range got.Options {
-		if o.ID == id && o.Current != configValue(value) {
-			return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and uses %q", value, id, o.Current)
-		}
+	switch i := slices.IndexFunc(got.Options, func(o configOption) bool { return o.ID == id }); {
+	case i < 0:
+		return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and no longer names it", value, id)
+	case got.Options[i].Current != configValue(value):
+		return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and uses %q", value, id,
+			got.Options[i].Current)
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ func TestAnAgentChangesItsOptions(t *testing.T) {
 		fmt.Sprintf(option, `{"value":"a","name":"A"},{"value":"b","name":"B"},{"value":7},17`) +
 		`,{"id":"x","type":"colour","name":"X","currentValue":"red"},{"id":"y"},"z"]`)
 	update(`"session_info_update","title":"A\ntitle"`)
+	update(`"session_info_update","updatedAt":"2026-11-29T12:00:00Z"`)
 	p.endTurn(prompt)
 	until[cli.SessionStarted](turn)
 	if named := until[cli.SessionStarted](turn); named.Title != "A title" {
@@ -94,7 +95,7 @@ func TestAnAgentChangesItsOptions(t *testing.T) {
 		t.Error(r.Err)
 	}
 	now := s.Agent().(*session).offers
-	if now.model.current != "a" || len(now.model.values) != 2 || len(now.options) != 1 {
+	if now.model.current != "a" || len(now.model.values) != 2 || len(now.options) != 1 || now.title != "A title" {
 		t.Errorf("the options are %+v", now)
 	}
 	req.Turn, req.Resume, req.Model = "second", "s1", "b"
@@ -104,6 +105,61 @@ func TestAnAgentChangesItsOptions(t *testing.T) {
 	r := until[cli.Result](turn)
 	if kindOfResult(r) != cli.UnknownModel || !strings.Contains(r.Err.Reason, `uses "a"`) {
 		t.Errorf("an agent that confirms another model: %+v", r.Err)
+	}
+}
+
+// An agent confirms a value by naming its option with it.
+func TestAnAgentConfirmsAValue(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"configOptions":[]}`: `no longer names it`,
+		`{"configOptions":[{"id":"x","type":"boolean","currentValue":true}]}`: `no longer names it`,
+		`{"configOptions":[{"id":"m","type":"select","currentValue":"a"}]}`:   `uses "a"`,
+		`{"configOptions":[{"id":"m","type":"select","currentValue":"b"}]}`:   "",
+		`{}`: "",
+	} {
+		provider, p := play(t, nil)
+		s := open(t, provider, wish(t, "hi")).Agent().(*session)
+		s.mu.Lock()
+		s.configure(configOptions{{ID: "m", Type: optionSelect, Current: "a"}})
+		s.mu.Unlock()
+		got := make(chan error, 1)
+		go func() { got <- s.set(t.Context(), "m", "b") }()
+		p.say(`{"id":%s,"result":%s}`, p.hear(methodSetOption).ID, answer)
+		if err := <-got; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// Another model begins with its own effort, until ductor chooses one.
+func TestTheEffortOfAnotherModel(t *testing.T) {
+	provider, p := play(t, nil)
+	s := open(t, provider, wish(t, "hi")).Agent().(*session)
+	report := func(model, effort configValue) string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.configure(configOptions{
+			{ID: "model", Type: optionSelect, Current: model},
+			{ID: "effort", Type: optionSelect, Current: effort},
+		})
+		return s.offers.effort.original
+	}
+	learned := func(model string) string {
+		known, _ := provider.efforts.Load(model)
+		return known.(choice).original
+	}
+	if first, second := report("a", "low"), report("b", "high"); first != "low" || second != "high" ||
+		learned("a") != "low" || learned("b") != "high" {
+		t.Errorf("the efforts are %q, %q; learned %q, %q", first, second, learned("a"), learned("b"))
+	}
+	chosen := make(chan error, 1)
+	go func() { chosen <- s.choose(t.Context(), forEffort, "max") }()
+	p.say(`{"id":%s,"result":{}}`, p.hear(methodSetOption).ID)
+	if err := <-chosen; err != nil {
+		t.Fatal(err)
+	}
+	if got := report("a", "max"); got != "high" {
+		t.Errorf("after ductor chose one, the original is %q", got)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 )
@@ -17,8 +19,11 @@ import (
 // Bounds of a form, so that questions show it whole.
 const (
 	maxFields  = 20
-	maxMessage = 150 // characters above an address
-	maxURL     = 700 // characters
+	maxChoices = 15       // of a field
+	maxMessage = 150      // characters above an address
+	maxURL     = 700      // characters
+	maxHost    = 48       // bytes; a card cuts longer headers
+	maxForm    = 64 << 10 // bytes of a request
 )
 
 // form is an agent's request for values of the user, or for a visit of a web page.
@@ -73,23 +78,73 @@ func (f *fields) UnmarshalJSON(raw []byte) error {
 
 // readForm returns the form in a request. It returns an error if questions cannot show the form whole.
 func readForm(raw json.RawMessage) (*form, error) {
+	if len(raw) > maxForm {
+		return nil, fmt.Errorf("the form has more than %d bytes", maxForm)
+	}
 	var f form
-	err := json.Unmarshal(raw, &f)
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	switch f.Mode {
+	case "form":
+		return &f, f.checkFields()
+	case "url":
+		f.Schema.Properties = nil
+		return &f, checkVisit(f.URL)
+	}
+	return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
+}
+
+// checkFields returns an error for fields that a question cannot show. It also completes the fields.
+func (f *form) checkFields() error {
 	all := f.Schema.Properties
+	if len(all) > maxFields {
+		return fmt.Errorf("the form has more than %d fields", maxFields)
+	}
 	for i, one := range all {
 		all[i].optional = !slices.Contains(f.Schema.Required, one.name)
 		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array"}, one.Type) {
-			err = fmt.Errorf("a field has the unknown type %q", one.Type)
+			return fmt.Errorf("a field has the unknown type %q", one.Type)
+		}
+		if len(one.Enum)+len(one.OneOf)+len(one.Items.Enum)+len(one.Items.AnyOf) > maxChoices {
+			return fmt.Errorf("the field %q has more than %d choices", one.label(), maxChoices)
 		}
 	}
-	switch u, bad := url.Parse(f.URL); {
-	case err != nil, f.Mode == "form" && len(all) <= maxFields:
-	case f.Mode == "url" && bad == nil && u.Host != "" && len(f.URL) <= maxURL && strings.HasPrefix(u.Scheme, "http"):
-		f.Schema.Properties = nil
-	default:
-		err = fmt.Errorf("no user can be shown all of it")
+	return nil
+}
+
+// checkVisit returns an error for an address whose host a user could misread.
+func checkVisit(address string) error {
+	unusual := func(r rune) bool { return r <= ' ' || r > '~' }
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return err
+	case len(address) > maxURL || strings.ContainsFunc(address, unusual):
+		return fmt.Errorf("the address is too long, or it has characters besides printable ASCII")
+	case u.Scheme != "http" && u.Scheme != "https", u.User != nil:
+		return fmt.Errorf("the address must begin with http:// or https://, without a user name")
+	case u.Host == "" || len(u.Host) > maxHost || !plainHost().MatchString(u.Host):
+		return fmt.Errorf("the host of the address is missing, unusual or longer than %d bytes", maxHost)
 	}
-	return &f, err
+	return nil
+}
+
+var plainHost = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]+$`) })
+
+// checkLabels returns an error if two choices of a field have the same button, or one has no label.
+func (f *form) checkLabels(req cli.Request) error {
+	for _, one := range f.Schema.Properties {
+		seen := map[string]bool{"": true}
+		for _, c := range one.choices(req) {
+			label := cli.OneLine(c.Label, maxLabel)
+			if seen[label] {
+				return fmt.Errorf("the field %q has an empty label, or %q twice", one.label(), label)
+			}
+			seen[label] = true
+		}
+	}
+	return nil
 }
 
 // questions returns the form as questions: one for each field.

@@ -88,7 +88,8 @@ func TestAFormIsAsked(t *testing.T) {
 
 // A visit shows the whole address and its host. The agent learns whether the user went there.
 func TestAVisitOfAPage(t *testing.T) {
-	const visit = `"mode":"url","elicitationId":"v1","url":"https://user@example.com:8443/connect?a=b#c",` +
+	const host = "a-long-name.of-a-host.example.com:8443"
+	const visit = `"mode":"url","elicitationId":"v1","url":"https://` + host + `/connect?a=b#c",` +
 		`"message":"Please connect"`
 	for name, c := range map[string]struct {
 		decision *cli.Decision
@@ -104,8 +105,8 @@ func TestAVisitOfAPage(t *testing.T) {
 			s, p, turn, prompt := playTurn(t, nil)
 			p.elicit(9, visit)
 			asked := until[cli.QuestionAsked](turn)
-			if q := asked.Questions; len(q) != 1 || q[0].Header != "example.com:8443" ||
-				!strings.HasSuffix(q[0].Text, "Please connect\n\nhttps://user@example.com:8443/connect?a=b#c") ||
+			if q := asked.Questions; len(q) != 1 || q[0].Header != host ||
+				!strings.HasSuffix(q[0].Text, "Please connect\n\nhttps://"+host+"/connect?a=b#c") ||
 				len(q[0].Options) != 2 {
 				t.Errorf("asked %+v", asked)
 			}
@@ -135,7 +136,20 @@ func TestFormsThatNobodyIsAsked(t *testing.T) {
 	for i := range maxFields + 1 {
 		many += fmt.Sprintf(`"f%d":{"type":"string"},`, i)
 	}
+	field := func(field string) string {
+		return `"mode":"form","requestedSchema":{"properties":{"a":` + field + `}}`
+	}
 	for _, bad := range []string{
+		`"mode":"url","url":"https://user@example.com/"`, `"mode":"url","url":"https://bank.com@evil.com/"`,
+		`"mode":"url","url":"https://bänk.com/"`, `"mode":"url","url":"https://e.com/\u202egnp"`,
+		`"mode":"url","url":"httpx://e.com/"`, `"mode":"url","url":"https://e.com\\.evil.com/"`,
+		`"mode":"url","url":"https://e.com/ x"`, `"mode":"url","url":"https://e%2ecom/"`,
+		`"mode":"url","url":"https://` + strings.Repeat("a.", maxHost/2) + `com/"`,
+		field(`{"type":"string","enum":["a","b","a"]}`), field(`{"type":"string","enum":["a"," "]}`),
+		field(`{"type":"string","enum":["a","Leave it out"]}`),
+		field(`{"type":"array","items":{"anyOf":[{"const":1,"title":"x"},{"const":2,"title":"x"}]}}`),
+		field(`{"type":"string","enum":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16"]}`),
+		field(`{"type":"string","description":"` + strings.Repeat("x", maxForm) + `"}`),
 		`"mode":"dance","message":"m"`, `"message":"m"`, `"mode":"form","message":7`,
 		`"mode":"form","requestedSchema":{"properties":{"a":{"type":"file"}}}`, `"mode":"form",` +
 			`"requestedSchema":{"properties":[1]}`,

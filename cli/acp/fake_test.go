@@ -24,6 +24,7 @@ type peer struct {
 	dying func()           // called while a process is being stopped; may be nil
 	hello string           // the answer to initialize, or an event in its place; empty for an ordinary answer
 
+	modes   string      // of its sessions, as JSON; empty: none
 	methods string      // how it can be logged in, as JSON; empty: it does not say
 	locked  atomic.Bool // a session needs a log-in
 
@@ -100,7 +101,7 @@ func (p *peer) serve(in io.Reader) {
 				continue
 			}
 			sessions++
-			p.say(`{"id":%s,"result":{"sessionId":"s%d"}}`, m.ID, sessions)
+			p.say(`{"id":%s,"result":{"sessionId":"s%d","modes":%s}}`, m.ID, sessions, cmp.Or(p.modes, "null"))
 		default:
 			p.lines <- m
 		}

@@ -34,13 +34,31 @@ const (
 	methodVariables = "env_var"
 )
 
-// UnmarshalJSON passes over methods that it cannot read.
+// Bounds of what an agent offers. A method beyond them is left out, because a shortened one would not work.
+const (
+	maxMethods = 16
+	maxWords   = 16 // arguments or variables of a method
+	maxWord    = 200
+)
+
+// fits reports whether a method is within the bounds.
+func (m authMethod) fits() bool {
+	words := append(slices.Collect(maps.Keys(m.Env)), m.ID)
+	words = slices.Concat(words, slices.Collect(maps.Values(m.Env)), m.Args)
+	for _, v := range m.Vars {
+		words = append(words, v.Name)
+	}
+	long := func(word string) bool { return len(word) > maxWord }
+	return max(len(m.Args), len(m.Env), len(m.Vars)) <= maxWords && !slices.ContainsFunc(words, long)
+}
+
+// UnmarshalJSON passes over methods that it cannot read, and those beyond the bounds.
 func (all *authMethods) UnmarshalJSON(raw []byte) error {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list) // anything but a list offers nothing
 	for _, one := range list {
 		var m authMethod
-		if json.Unmarshal(one, &m) == nil && m.ID != "" {
+		if json.Unmarshal(one, &m) == nil && m.ID != "" && m.fits() && len(*all) < maxMethods {
 			*all = append(*all, m)
 		}
 	}
@@ -50,7 +68,7 @@ func (all *authMethods) UnmarshalJSON(raw []byte) error {
 // logins returns the methods in the form of package cli.
 func (o *Options) logins(methods authMethods) (all []cli.Login) {
 	for _, m := range methods {
-		name := cmp.Or(cli.ShortLine(m.Name), m.ID)
+		name := cmp.Or(cli.OneLine(m.Name, maxWord), cli.OneLine(m.ID, maxWord))
 		switch m.Type {
 		case methodTerminal:
 			all = append(all, cli.Login{Name: name, Kind: cli.LoginByCommand, Command: o.terminalLine(m)})

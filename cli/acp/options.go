@@ -90,7 +90,9 @@ type Options struct {
 
 	quirks Quirks // see agentProcess.become
 	advice string // Login in the words of the agent's offers
-	known  Entry  // of the catalogue
+	known  Entry  // of the catalogue, by the program's file
+
+	reported Entry // of the catalogue, by the name that the program reports
 }
 
 // Quirks describe how an agent deviates from the protocol.

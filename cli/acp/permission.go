@@ -57,8 +57,14 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 // the mode the agent does not support. If held is false, ductor runs no turn in the mode.
 func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
 	if h, ok := o.listed(mode); ok {
-		h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		if len(h.Env)+len(h.Args) == 0 { // a mode could replace what its process was started with
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		}
 		return h, "", true
+	}
+	if o.lacks(mode) {
+		return h, "not available, because this is " + o.reported.Name + ", which was started without what holds it. " +
+			"Name its program " + o.reported.Command + " as the path in its table, or add holds there", false
 	}
 	if h.Mode = oneOf(agentModes(mode), own); h.Mode != "" {
 		return h, "", true
@@ -73,6 +79,13 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
 	}
 	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+}
+
+// lacks reports whether only the environment or the arguments of the catalogue hold the agent to the mode, and its
+// process was started without them. That happens if a wrapper starts a program that reports another name.
+func (o *Options) lacks(mode cli.PermissionMode) bool {
+	h, _ := (&Options{Holds: o.reported.Holds}).listed(mode)
+	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
 // howToHold tells users what they can do about an agent that is not held to a mode.
@@ -196,13 +209,14 @@ func (t tool) names(files []string, dir string) bool {
 }
 
 // Decide implements cli.Decider. The agent does not get the reason of a denial, because the protocol has no place for
-// it. The event shows that to users.
-func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+// it. The event shows that to users. The goroutine of the turn sends the reply after it has handled everything that the
+// agent sent before. Decide does not wait for that, because that goroutine may wait for the caller. If the turn is
+// detached before, the next process of ductor asks again.
+func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
-	var result any
-	var runs bool
+	var said decided
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
-		if result, runs, err = a.replyTo(t.Req, d); err != nil {
+		if said.result, said.allow, err = a.replyTo(t.Req, d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil
@@ -210,38 +224,12 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	if err != nil {
 		return err
 	}
-	if result == nil {
-		a.before++
-		s.deliver(news{ask: a}, 0, 0) // ask again
-		return nil
+	said.ask, said.plans = a, d.Allow && a.plans
+	if !s.deliver(news{decided: &said}, 0, 0) {
+		s.process.respond(a.id, a.cancelled())
+		return cli.ErrNotAsked
 	}
-	if d.Allow && a.plans {
-		s.mu.Lock()
-		t.permit(cli.Ask)
-		s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
-		s.mu.Unlock()
-	}
-	written := make(chan error, 1)
-	said := decided{ask: a, allow: runs}
-	s.deliver(news{decided: &said}, 0, 0) // before the agent's reaction to it
-	err = s.process.Peer().Reply(a.id, result, func(err error) {
-		if err == nil {
-			t.noteAnswered(said)
-		}
-		written <- err
-	})
-	if err != nil {
-		return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
-	}
-	select {
-	case err := <-written:
-		if err != nil {
-			return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
 
 // permitted returns the request with the current permission mode.

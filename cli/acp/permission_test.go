@@ -1,9 +1,11 @@
 package acp
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"ductor/cli"
@@ -48,8 +50,56 @@ func TestPermissionModes(t *testing.T) {
 		cli.Ask: true, "": true, cli.AcceptEdits: true, cli.Plan: false,
 	} {
 		h, _, held := o.holding(mode, []string{"act"})
-		if held != want || held && (h.Mode != "act" || h.Env["ASK"] != "1") {
+		if held != want || held && (h.Mode != "" || h.Env["ASK"] != "1") {
 			t.Errorf("%s: %+v, held %v", mode, h, held)
+		}
+	}
+}
+
+// What is held by its environment or arguments is started with them. A mode of the agent's own would replace that.
+func TestAModeThatAnEnvironmentHolds(t *testing.T) {
+	e, _ := FindEntry("goose")
+	o := &Options{Holds: e.Holds}
+	for mode, env := range map[cli.PermissionMode]string{
+		cli.Ask: "approve", cli.Auto: "smart_approve", cli.Bypass: "auto",
+	} {
+		h, _, held := o.holding(mode, []string{"auto", "approve", "smart_approve", "chat"})
+		if !held || h.Mode != "" || h.Env["GOOSE_MODE"] != env {
+			t.Errorf("%s: %+v, held %v", mode, h, held)
+		}
+	}
+}
+
+// A wrapper such as npx hides the program of an agent. Where only its environment holds it, the mode is refused.
+func TestAWrapperOfAKnownAgent(t *testing.T) {
+	for name, refused := range map[string]bool{"OpenCode": true, "qwen-code": false, "another": false} {
+		provider, p := play(t, func(o *Options) { o.Path, o.Holds = "npx", nil })
+		p.hello = fmt.Sprintf(`{"protocolVersion":1,"agentInfo":{"name":%q}}`, name)
+		p.modes = `{"currentModeId":"build","availableModes":[{"id":"build"},{"id":"plan"},{"id":"default"}]}`
+		req := wish(t, "hi")
+		req.Permission = cli.Plan
+		s := open(t, provider, req)
+		session := s.Agent().(*session)
+		for _, mode := range []cli.PermissionMode{cli.Plan, cli.Ask, cli.AcceptEdits} {
+			_, _, err := session.holding(mode)
+			unheld := provider.Unheld(mode)
+			if (err != nil) != refused || (unheld != "") != refused ||
+				refused && (!strings.Contains(unheld, "OpenCode") || !strings.Contains(unheld, "add holds")) {
+				t.Errorf("%s, %s: %v, unheld %q", name, mode, err, unheld)
+			}
+		}
+		for _, mode := range []cli.PermissionMode{cli.Auto, cli.Bypass} {
+			if _, _, err := session.holding(mode); err != nil {
+				t.Errorf("%s, %s: %v", name, mode, err)
+			}
+		}
+	}
+	for name, id := range map[string]string{
+		"OpenCode": "opencode", "qwen-code": "qwen", "goose": "goose", "": "", "gemini-cli": "",
+		"@agentclientprotocol/claude-agent-acp": "claude-acp",
+	} {
+		if e, _ := entryNamed(name); e.ID != id {
+			t.Errorf("%q is %q", name, e.ID)
 		}
 	}
 }

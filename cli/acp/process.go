@@ -18,6 +18,7 @@ import (
 const (
 	leaveWait = 300 * time.Millisecond // for an idle process to end after its input ends
 	maxServed = 128                    // concurrent requests of an agent; waiting for a command is one
+	maxEarly  = 64                     // sessions whose offers come before their name
 )
 
 // agentProcess is one process of the agent with its sessions. Safe for concurrent use.
@@ -76,6 +77,8 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 func (proc *agentProcess) become(program string, logins []cli.Login) {
 	o := *proc.options()
 	o.quirks, o.advice = o.quirksOf(program), o.loginAdvice(logins)
+	o.reported, _ = entryNamed(program)
+	proc.provider.reported.Store(&o.reported)
 	proc.opts.Store(&o)
 }
 
@@ -119,12 +122,25 @@ type news struct {
 // Changed implements rpc.Handler. It notifies every session.
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
+// keepEarly keeps the offers in a session that the agent has not named yet. Only the reading goroutine calls it.
+func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
+	kept := 0
+	proc.early.Range(func(any, any) bool {
+		kept++
+		return true
+	})
+	if kept >= maxEarly { // of sessions that were closed, or never opened
+		proc.early.Clear()
+	}
+	proc.early.Store(id, u)
+}
+
 // updated delivers an update to its session. An agent may report its offers before it has sent the session's id.
 func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)
 	if !ok && p.Update.Kind == updateOffers {
-		proc.early.Store(id, &p.Update)
+		proc.keepEarly(id, &p.Update)
 		s, ok = proc.sessions.Of(id)
 	}
 	if ok {
@@ -140,6 +156,13 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 		var mismatch *json.UnmarshalTypeError // only in its field
 		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
+		}
+		if p.Update.Kind == updateInfo {
+			var named struct {
+				Update map[string]json.RawMessage `json:"update"`
+			}
+			_ = json.Unmarshal(m.Params, &named) // it was read before
+			_, p.Update.titled = named.Update["title"]
 		}
 		proc.updated(p, m)
 	case methodCancelRequest, methodElicited:
@@ -199,7 +222,7 @@ func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
 	case proc.Peer().Past(): // the previous process served it, or it is lost
-		s.noteServed(m, nil, errors.New(cli.ToolUntold))
+		s.noteServed(m, nil, lostEnd(m.Method))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:
 		proc.served.Add(-1)

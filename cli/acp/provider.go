@@ -20,11 +20,13 @@ type Provider struct {
 	live shared.Dialect[news]
 	// offered has the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]offer]
-	efforts sync.Map                    // of models, as sessions showed them: string to choice
-	lists   atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
-	logins  atomic.Pointer[[]cli.Login] // that the process that started last offered
-	method  atomic.Pointer[string]      // of the last successful log-in
-	spent   spent                       // by the sessions
+	// reported is the entry of the catalogue by the name that the process that started last reported; nil before.
+	reported atomic.Pointer[Entry]
+	efforts  sync.Map                    // of models, as sessions showed them: string to choice
+	lists    atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
+	logins   atomic.Pointer[[]cli.Login] // that the process that started last offered
+	method   atomic.Pointer[string]      // of the last successful log-in
+	spent    spent                       // by the sessions
 	// late is set if the agent has ever sent text after the reply that ends a turn.
 	late atomic.Bool
 }
@@ -106,7 +108,11 @@ func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool
 	if offered == nil {
 		return "", true
 	}
-	_, caveat, held = p.opts.holding(permission, choice{values: *offered}.ids())
+	o := p.opts
+	if reported := p.reported.Load(); reported != nil {
+		o.reported = *reported
+	}
+	_, caveat, held = o.holding(permission, choice{values: *offered}.ids())
 	return caveat, held
 }
 

@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,6 +66,14 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
+// lostEnd returns how a step ended that the previous process of ductor served. Only the end of a command is unknown.
+func lostEnd(method string) error {
+	if method == methodRun {
+		return errors.New(cli.ToolUntold)
+	}
+	return nil
+}
+
 // command is a command that ductor runs for the agent.
 type command struct {
 	tool *tool          // its line; nil before it is known
@@ -96,7 +105,10 @@ func (r *reporter) lineOf(n *served) *tool {
 	for _, t := range r.tools.running {
 		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // such as for the diff of an edit
 		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
-			if t.terminals = append(t.terminals, n.terminal); n.change != nil {
+			if n.terminal != "" {
+				t.terminals = append(t.terminals, n.terminal)
+			}
+			if n.change != nil {
 				t.wrote = append(t.wrote, n.change.Path)
 			}
 			return t
@@ -119,15 +131,19 @@ func (t *tool) covers(step toolCall, dir string) bool {
 	})
 }
 
-// ended returns the end of the command that a tool runs in a terminal, or nil.
-func (r *reporter) ended(t *tool) *cli.ToolEnded {
+// ended returns the end of the command that a tool ran in a terminal, or nil. It forgets the terminals of the tool.
+func (r *reporter) ended(t *tool) (end *cli.ToolEnded) {
 	for _, c := range t.call.Content {
-		t.terminals = append(t.terminals, c.Terminal)
-	}
-	for _, id := range t.terminals {
-		if c := r.tools.commands[id]; c.end != nil {
-			return c.end
+		if c.Terminal != "" {
+			t.terminals = append(t.terminals, c.Terminal)
 		}
 	}
-	return nil
+	for _, id := range t.terminals {
+		c := r.tools.commands[id]
+		if end = cmp.Or(end, c.end); c.end != nil {
+			delete(r.tools.commands, id)
+		}
+	}
+	t.terminals, t.wrote = nil, nil
+	return end
 }

@@ -56,6 +56,7 @@ type past struct {
 type offers struct {
 	options             configOptions
 	model, mode, effort choice
+	effortSet           bool // ductor chose another effort than the agent
 	commands            []cli.AgentCommand
 	title               string // of the session
 }
@@ -252,7 +253,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateOptions:
 		s.configure(u.Options)
 		return true
-	case u.Kind == updateInfo:
+	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case s.process.options().quirks.changesMode(u):
 		s.offers.mode.current = "" // a model can write such a chunk, so the named mode is not trusted

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 // interruptWait is how long ductor waits for an effect of session/cancel.
 const interruptWait = 100 * time.Millisecond
 
+const maxWithdrawn = 64
+
 // liveTurn is a turn. It implements shared.AgentTurn.
 type liveTurn struct {
 	*shared.Turn[news]
@@ -25,6 +26,7 @@ type liveTurn struct {
 	warning   cli.Event    // about pictures; nil for none
 	reply     *rpc.Message // the reply that ended it
 	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
+	withdrawn []string     // ids of the last requests that the agent withdrew
 
 	// s.mu guards the following fields.
 	permission cli.PermissionMode // since it was changed; empty before
@@ -137,10 +139,13 @@ func (t *liveTurn) Handle(n news) {
 		t.reporter.update(n.update)
 		t.askAgain(n.update.ID)
 	case n.ask != nil:
+		t.withdrawn = slices.DeleteFunc(t.withdrawn, func(id string) bool { return id == rpc.Text(n.ask.id) })
 		t.asked(n.ask)
 	case n.decided != nil:
-		t.decided(n.decided)
+		t.answer(n.decided)
 	case n.over != nil:
+		t.withdrawn = append(t.withdrawn, rpc.Text(n.over.RequestID))
+		t.withdrawn = t.withdrawn[max(len(t.withdrawn)-maxWithdrawn, 0):]
 		for _, a := range t.approvals.Withdraw(n.over.ends) {
 			reply := a.cancelled()
 			if n.over.VisitID != "" {
@@ -154,12 +159,10 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// askAgain asks the user again about a call that its agent has changed since.
+// askAgain asks the user again about a call that its agent has changed since. It leaves out a call that has ended.
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
-		now := a.tool.call
-		now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
-		return call != "" && now.ID == call && !reflect.DeepEqual(a.shown, now)
+		return call != "" && a.tool.call.ID == call && a.tool.phase != toolEnded && a.changed()
 	}
 	for _, a := range t.approvals.Withdraw(changed) {
 		a.renew()
@@ -177,6 +180,12 @@ func (t *liveTurn) asked(a *ask) {
 	if t.s.adopted.answered(a) {
 		t.decided(&decided{ask: a, allow: !slices.Contains(t.s.adopted.Denied, rpc.Text(a.id))})
 		return
+	}
+	if a.form != nil && t.Req.Attended {
+		if err := a.form.checkLabels(t.Req); err != nil {
+			t.s.process.refuse(a.id, rpc.CodeBadParams, "no user can be asked: "+cli.ShortLine(err.Error()))
+			return
+		}
 	}
 	v, why := verdictOn(t.permitted(), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
@@ -201,6 +210,38 @@ func (t *liveTurn) asked(a *ask) {
 	}
 }
 
+// answer sends a user's decision to the agent. It asks again if the agent changed the call while the user decided, or
+// if an answer does not fit a form.
+func (t *liveTurn) answer(d *decided) {
+	a := d.ask
+	switch {
+	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // no longer wanted
+		t.s.process.respond(a.id, a.cancelled())
+		return
+	case d.result == nil:
+		a.before++
+		t.asked(a)
+		return
+	case d.allow && a.changed():
+		a.renew()
+		t.asked(a)
+		return
+	}
+	if d.plans {
+		t.s.mu.Lock()
+		t.permit(cli.Ask)
+		t.s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
+		t.s.mu.Unlock()
+	}
+	t.decided(d)
+	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // if the agent has ended, other code notices that
+		if err == nil {
+			t.noteAnswered(*d)
+		}
+	})
+}
+
+// decided shows what a user decided.
 func (t *liveTurn) decided(d *decided) {
 	switch {
 	case d.ask.form != nil:
@@ -252,6 +293,8 @@ func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
 		t.s.process.respond(n.ask.id, n.ask.cancelled())
+	case n.decided != nil:
+		t.s.process.respond(n.decided.ask.id, n.decided.ask.cancelled())
 	case n.update != nil && n.update.Kind == updateMessage && t.whole():
 		t.s.process.provider.late.Store(true)
 		t.reporter.update(n.update)

@@ -219,6 +219,7 @@ type update struct {
 		} `json:"input"`
 	} `json:"availableCommands"`
 	toolCall
+	titled bool // updateInfo: it has a title, which may be null
 }
 
 // commands returns the commands that the agent offers.

@@ -1,0 +1,65 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+	"ductor/cli/turn"
+)
+
+// Steps that the previous process of ductor served have not failed. Only the end of a command is unknown.
+func TestServedStepsOfThePast(t *testing.T) {
+	s, p, turn, prompt := playTurn(t, nil)
+	for i, c := range []struct{ method, params, name, title, err string }{
+		{methodRead, `{"path":"/x/a"}`, kindRead, "/x/a", ""},
+		{methodWrite, `{"path":"/x/b","content":"new"}`, "write", "/x/b", ""},
+		{methodRun, `{"command":"make"}`, kindRun, "make", cli.ToolUntold},
+	} {
+		m := rpc.Message{ID: json.RawMessage(fmt.Sprint(i)), Method: c.method, Params: json.RawMessage(c.params)}
+		s.Agent().(*session).noteServed(m, nil, lostEnd(c.method))
+		begun, ended := until[cli.ToolStarted](turn), until[cli.ToolEnded](turn)
+		if begun.Name != c.name || begun.Title != c.title || ended.Err != c.err || ended.ID != begun.ID {
+			t.Errorf("%s is %+v, %+v", c.method, begun, ended)
+		}
+	}
+	p.endTurn(prompt)
+	until[cli.Result](turn)
+}
+
+// ductor keeps the offers of a bounded number of unknown sessions, and of a tool no more than it needs.
+func TestWhatIsKeptOfAnAgent(t *testing.T) {
+	proc := &agentProcess{}
+	for i := range 3 * maxEarly {
+		proc.keepEarly(cli.AgentSessionID(fmt.Sprint(i)), &update{})
+	}
+	kept := 0
+	proc.early.Range(func(any, any) bool {
+		kept++
+		return true
+	})
+	if _, last := proc.early.Load(cli.AgentSessionID(fmt.Sprint(3*maxEarly - 1))); kept > maxEarly || !last {
+		t.Errorf("%d offers, the last among them: %v", kept, last)
+	}
+	r := newReporter(turn.NewEmitter("test", time.Now, func(cli.Event) {}), "/x", Quirks{})
+	r.tool(toolCall{ID: "e", ToolKind: kindEdit, Title: "Edit", Locations: []location{{"/x/a"}}})
+	step := toolCall{ID: servedPrefix + "1", ToolKind: kindRead, Locations: []location{{"/x/a"}}}
+	for range 3 {
+		r.serve(&served{call: step, end: &cli.ToolEnded{}})
+	}
+	tool := r.tools.all["e"]
+	if len(tool.terminals) > 0 {
+		t.Errorf("without a terminal it has %q", tool.terminals)
+	}
+	r.tool(toolCall{ID: "x", ToolKind: kindRun, Title: "ls", Input: []byte(`{"command":"ls"}`)})
+	run := toolCall{ID: servedPrefix + "2", ToolKind: kindRun, Input: []byte(`{"command":"ls"}`)}
+	r.serve(&served{call: run, terminal: "t"})
+	r.serve(&served{terminal: "t", end: &cli.ToolEnded{Output: "a"}})
+	r.tool(toolCall{ID: "x", Status: statusDone})
+	if tool = r.tools.all["x"]; len(tool.terminals) > 0 || len(r.tools.commands) > 0 {
+		t.Errorf("after its end it has %q and %+v", tool.terminals, r.tools.commands)
+	}
+}
