@@ -224,7 +224,7 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 	}
 }
 
-// A question for text also runs if nothing holds the agent to its mode. ductor denies what the agent asks for.
+// A question for text also runs if nothing holds the agent to its mode. ductor denies all requests of the agent.
 func TestAQuestionForTextNeedsNoHold(t *testing.T) {
 	for _, textOnly := range []bool{true, false} {
 		provider, p := play(t, func(o *Options) { o.Holds = nil })

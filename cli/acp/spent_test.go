@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// If there are too many sessions, the cost of the one that was reported first is forgotten.
+// With too many sessions, the cost that was reported first is forgotten.
 func TestTheCostsOfManySessions(t *testing.T) {
 	var s spent
 	for i := range maxSpent + 1 {

@@ -25,6 +25,13 @@ type rateWindow struct {
 	ResetsAt float64 `json:"resetsAt"`           // seconds since 1970
 }
 
+// turnLimit is the reached limit of a turn.
+type turnLimit struct {
+	model   string // the turn's model; empty if unknown
+	reached bool
+	ends    time.Time // zero if unknown
+}
+
 // limitsUpdated is the notification of new limits. It has only the last limits of those that the account has.
 const limitsUpdated = "account/rateLimits/updated"
 
@@ -68,12 +75,12 @@ func (p *liveParser) rateLimits(r rateLimits) {
 		return
 	}
 	p.out.Pass(reported)
-	if r.Name != "" && !strings.EqualFold(r.Name, p.model) {
+	if r.Name != "" && !strings.EqualFold(r.Name, p.limit.model) {
 		return // it does not limit this turn
 	}
 	for _, l := range reported.Limits {
-		if l.Used >= 1 && (!p.limited || l.Resets.After(p.resetAt)) {
-			p.limited, p.resetAt = true, l.Resets
+		if l.Used >= 1 && (!p.limit.reached || l.Resets.After(p.limit.ends)) {
+			p.limit.reached, p.limit.ends = true, l.Resets
 			p.out.Pass(cli.RateLimited{ResetAt: l.Resets})
 		}
 	}

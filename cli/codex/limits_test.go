@@ -30,7 +30,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 	var got, want []cli.Event
 	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { got = append(got, ev) })
 	p := newLiveParser(out, cli.Request{})
-	p.model = "gpt-5.5-sonic"
+	p.limit.model = "gpt-5.5-sonic"
 	for _, tt := range []struct {
 		limits string
 		want   []cli.Event
@@ -64,7 +64,7 @@ func TestTheLimitsOfThePlan(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if !p.resetAt.Equal(time.Unix(1796068518, 0)) {
-		t.Errorf("the reached limit ends at %s", p.resetAt)
+	if !p.limit.ends.Equal(time.Unix(1796068518, 0)) {
+		t.Errorf("the reached limit ends at %s", p.limit.ends)
 	}
 }

@@ -17,9 +17,7 @@ type liveParser struct {
 	turn     string // Codex's id of the turn; notifications of other turns are ignored
 	verdict  verdict
 	network  network
-	model    string    // the turn's model; empty if unknown
-	limited  bool      // a limit of the turn is reached
-	resetAt  time.Time // end of that limit; zero if unknown
+	limit    turnLimit
 	messages messages
 	helper   cli.ToolID      // the tool that started the last sub-agent
 	tools    map[string]bool // the emitted ones
@@ -359,7 +357,7 @@ func (p *liveParser) trouble(n *notice) {
 }
 
 // result returns the Result of a turn that Codex ended.
-func (p *liveParser) result() cli.Result { return p.verdict.result(p.resetAt) }
+func (p *liveParser) result() cli.Result { return p.verdict.result(p.limit.ends) }
 
 // denied records a denied request of Codex.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {

@@ -35,7 +35,7 @@ func (s *thread) Check(*shared.Turn[news]) error { return nil }
 // Begin implements shared.AgentSession. It sends nothing, because all settings of a turn are sent with its prompt.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
-	parser.network.patience, parser.model = s.opts().Patience, cmp.Or(string(t.Req.Model), s.model)
+	parser.network.patience, parser.limit.model = s.opts().Patience, cmp.Or(string(t.Req.Model), s.model)
 	return &liveTurn{Turn: t, s: s, parser: parser, approvals: turn.NewApprovals[*inquiry](t.Out, nil)}, nil
 }
 

@@ -23,7 +23,7 @@ func (p keeperProvider) StoredSessions(context.Context, string) ([]cli.StoredSes
 
 func (keeperProvider) ResumeCommand(cli.AgentSessionID) []string { return nil }
 
-// An agent that cannot be asked for its sessions is left out. Unreadable files are an error if there are no sessions.
+// An agent that cannot be asked for its sessions is left out. Unreadable files are an error if no agent lists sessions.
 func TestSessionsOfAgentsThatFail(t *testing.T) {
 	loggedOut, unreadable := cli.Failf(cli.NotLoggedIn, "a", ""), errors.New("permission denied")
 	for _, tt := range []struct {

@@ -76,8 +76,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.redelivered != nil: // it ended with the previous process
-			s = &orchestrator.Stopping{Over: c.redelivered,
+		case c.start.redelivered != nil: // it ended with the previous process
+			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
 	})

@@ -31,11 +31,8 @@ type conversation struct {
 
 	aborts  atomic.Int32 // aborts that are not recorded yet; until they are, no queued turn starts
 	queue   []waiting
-	start   startState
+	start   start
 	cleared int // number of aborts that emptied the queue
-	// redelivered is closed when the chat shows the outcomes that the previous process had not shown. It is nil if the
-	// previous process left none.
-	redelivered <-chan struct{}
 	// showing has a cancel function for each outcome that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
@@ -49,13 +46,12 @@ type lastTurn struct {
 	absent map[string]string // the owner's MCP servers that it went without, with the reason
 }
 
-// startState determines whether queued turns may start.
-type startState string
-
-const (
-	startTurns startState = ""
-	startLater startState = "later" // once the outcomes that the previous process left are shown
-)
+// start determines when queued turns start after a restart of ductor.
+type start struct {
+	later bool // once the outcomes that the previous process had not shown are shown
+	// redelivered is closed when the chat shows those outcomes. It is nil if the previous process left none.
+	redelivered <-chan struct{}
+}
 
 type waiting struct {
 	turn    orchestrator.Turn
@@ -97,7 +93,7 @@ func (c *conversation) do(f func()) {
 
 // startNext starts the first turn of the queue if no turn is running.
 func (c *conversation) startNext() {
-	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborts.Load() > 0 || !c.e.open() {
+	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
 	}
 	w := c.queue[0]

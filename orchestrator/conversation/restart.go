@@ -94,9 +94,9 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	}
 	redelivered := make(chan struct{})
 	c.do(func() {
-		c.start, c.redelivered = startLater, redelivered
+		c.start = start{later: true, redelivered: redelivered}
 		if len(ran) > 0 { // an abort must find it at once, and its card is already in the chat
-			c.start, ran[0].after = startTurns, redelivered
+			c.start.later, ran[0].after = false, redelivered
 		}
 		for i := range wait { // one of them may have been about to start
 			wait[i].cardOpened = len(ran) == 0
@@ -109,7 +109,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 			c.redeliver(context.WithoutCancel(ctx), t)
 		}
 		close(redelivered)
-		c.do(func() { c.start = startTurns })
+		c.do(func() { c.start.later = false })
 	}()
 }
 
