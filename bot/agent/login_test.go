@@ -63,7 +63,8 @@ func TestTokens(t *testing.T) {
 	} {
 		now, desk := time.Unix(0, 0), &tokenDesk{}
 		s := NewLogins(desk, nil, func() time.Time { return now })
-		answer, err := s.Press(t.Context(), orchestrator.Press{Conversation: tc.pressed, Person: 7, Role: orchestrator.RoleOwner}, "claude")
+		by := orchestrator.Press{Conversation: tc.pressed, Person: 7, Role: orchestrator.RoleOwner}
+		answer, err := s.Press(t.Context(), by, "claude")
 		if private := !tc.pressed.Group(); err != nil || private != (len(answer.Messages) == 1) {
 			t.Errorf("%s: the press is answered with %+v, %v", name, answer, err)
 		}
@@ -74,7 +75,7 @@ func TestTokens(t *testing.T) {
 		if !tc.taken {
 			continue
 		}
-		by := orchestrator.Press{Conversation: tc.in, Person: tc.user}
+		by = orchestrator.Press{Conversation: tc.in, Person: tc.user}
 		said := s.Paste(t.Context(), by, 1)
 		used := len(desk.tokens) == 1 && desk.tokens[0] == "TOKEN="+token
 		if used != tc.used || strings.Contains(said, token[:12]) {

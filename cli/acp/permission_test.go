@@ -81,7 +81,7 @@ func TestAWrapperOfAKnownAgent(t *testing.T) {
 		s := open(t, provider, req)
 		session := s.Agent().(*session)
 		for _, mode := range []cli.PermissionMode{cli.Plan, cli.Ask, cli.AcceptEdits} {
-			_, _, err := session.holding(mode)
+			_, _, err := session.holding(cli.Request{Permission: mode})
 			unheld := provider.Unheld(mode)
 			if (err != nil) != refused || (unheld != "") != refused ||
 				refused && (!strings.Contains(unheld, "OpenCode") || !strings.Contains(unheld, "add holds")) {
@@ -89,7 +89,7 @@ func TestAWrapperOfAKnownAgent(t *testing.T) {
 			}
 		}
 		for _, mode := range []cli.PermissionMode{cli.Auto, cli.Bypass} {
-			if _, _, err := session.holding(mode); err != nil {
+			if _, _, err := session.holding(cli.Request{Permission: mode}); err != nil {
 				t.Errorf("%s, %s: %v", name, mode, err)
 			}
 		}

@@ -166,8 +166,9 @@ func TestAgentsThatAreNone(t *testing.T) {
 	if err := os.RemoveAll(path + ".part"); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr = runDuctor(t, "agents", "add", "auggie", "-c", path); code != exitOK ||
-		!regexp.MustCompile(`auggie is added to .*/auggie is not logged in\. (.* )?Run auggie login`).MatchString(stdout) {
+	loggedOut := regexp.MustCompile(`auggie is added to .*/auggie is not logged in\. (.* )?Run auggie login`)
+	code, stdout, stderr = runDuctor(t, "agents", "add", "auggie", "-c", path)
+	if code != exitOK || !loggedOut.MatchString(stdout) {
 		t.Errorf("an agent without a log-in: exit %d, %s%s", code, stdout, stderr)
 	}
 	if code, _, stderr = runDuctor(t, "agents", "ad"); code == exitOK ||
