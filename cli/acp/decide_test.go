@@ -5,88 +5,91 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 )
+
+// slowTurn is a turn with an open approval. Its goroutine waits for a slow chat until release.
+type slowTurn struct {
+	session live
+	peer    *peer
+	turn    *playedTurn
+	prompt  rpc.Message
+	asked   cli.ApprovalAsked
+	release func()
+}
+
+func playSlowly(t *testing.T) slowTurn {
+	t.Helper()
+	provider, p := play(t, nil)
+	req := wish(t, "hi")
+	s := open(t, provider, req)
+	events, slow := make(chan cli.Event, 100), make(chan struct{})
+	go s.Turn(t.Context(), req, func(ev cli.Event) {
+		if ev, held := ev.(cli.ToolStarted); held && ev.ID == "slow" {
+			<-slow
+		}
+		events <- ev
+	})
+	turn := &playedTurn{t: t, events: events}
+	prompt := p.hear(methodPrompt)
+	p.ask(5, "s1", "c", "execute")
+	asked := until[cli.ApprovalAsked](turn)
+	p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
+	return slowTurn{s, p, turn, prompt, asked, func() { close(slow) }}
+}
 
 // A decision does not count for a call that the agent changed before ductor could send it.
 func TestACallThatChangedBeforeTheDecisionIsSent(t *testing.T) {
 	for _, allow := range []bool{true, false} {
-		provider, p := play(t, nil)
-		req := wish(t, "hi")
-		s := open(t, provider, req)
-		events, release := make(chan cli.Event, 100), make(chan struct{})
-		go s.Turn(t.Context(), req, func(ev cli.Event) {
-			if ev, held := ev.(cli.ToolStarted); held && ev.ID == "slow" {
-				<-release // as if the chat were slow
-			}
-			events <- ev
-		})
-		turn := &playedTurn{t: t, events: events}
-		prompt := p.hear(methodPrompt)
-		p.ask(5, "s1", "c", "execute")
-		asked := until[cli.ApprovalAsked](turn)
-		p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
-		p.update(updateToolNow, `"toolCallId":"c","rawInput":{"command":"rm -rf x"}`)
-		p.say("Not a line.") // the peer has read the updates when it takes this one
-		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: allow}); err != nil {
+		s := playSlowly(t)
+		s.peer.update(updateToolNow, `"toolCallId":"c","rawInput":{"command":"rm -rf x"}`)
+		s.peer.say("Not a line.") // the peer has read the updates when it takes this one
+		if err := s.session.Decide(t.Context(), s.asked.ID, cli.Decision{Allow: allow}); err != nil {
 			t.Fatal(err)
 		}
-		close(release)
+		s.release()
 		if allow {
-			again := until[cli.ApprovalAsked](turn)
-			if again.ID == asked.ID || again.Title != "rm -rf x" {
+			again := until[cli.ApprovalAsked](s.turn)
+			if again.ID == s.asked.ID || again.Title != "rm -rf x" {
 				t.Errorf("asked again %+v", again)
 			}
-			if err := s.Decide(t.Context(), again.ID, cli.Decision{Allow: true}); err != nil {
+			if err := s.session.Decide(t.Context(), again.ID, cli.Decision{Allow: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		want := map[bool]string{true: `"yes"`, false: `"no"`}[allow]
-		if answer := p.hear(""); !strings.Contains(string(answer.Result), want) {
+		if answer := s.peer.hear(""); !strings.Contains(string(answer.Result), want) {
 			t.Errorf("answered %s, want %s", answer.Result, want)
 		}
-		p.endTurn(prompt)
-		until[cli.Result](turn)
+		s.peer.endTurn(s.prompt)
+		until[cli.Result](s.turn)
 	}
 }
 
 // A decision allows nothing if its tool or its turn ended, or the agent withdrew its request, before ductor sent it.
 func TestADecisionThatComesTooLate(t *testing.T) {
 	for _, before := range []string{"the end of the turn", "the end of the tool", "a withdrawal"} {
-		provider, p := play(t, nil)
-		req := wish(t, "hi")
-		s := open(t, provider, req)
-		events, release := make(chan cli.Event, 100), make(chan struct{})
-		go s.Turn(t.Context(), req, func(ev cli.Event) {
-			if ev, held := ev.(cli.ToolStarted); held && ev.ID == "slow" {
-				<-release
-			}
-			events <- ev
-		})
-		turn := &playedTurn{t: t, events: events}
-		prompt := p.hear(methodPrompt)
-		p.ask(5, "s1", "c", "execute")
-		asked := until[cli.ApprovalAsked](turn)
-		p.update(updateTool, `"toolCallId":"slow","title":"Slow","kind":"read"`)
+		s := playSlowly(t)
 		switch before {
 		case "the end of the turn":
-			p.endTurn(prompt)
+			s.peer.endTurn(s.prompt)
 		case "the end of the tool":
-			p.update(updateToolNow, `"toolCallId":"c","status":"failed"`)
+			s.peer.update(updateToolNow, `"toolCallId":"c","status":"failed"`)
 		default:
-			p.say(`{"method":"$/cancel_request","params":{"requestId":5}}`)
+			s.peer.say(`{"method":"$/cancel_request","params":{"requestId":5}}`)
 		}
-		p.say("Not a line.")
-		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
+		s.peer.say("Not a line.")
+		if err := s.session.Decide(t.Context(), s.asked.ID, cli.Decision{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
-		close(release)
-		if answer := p.hear(""); !strings.Contains(string(answer.Result), "cancelled") {
+		s.release()
+		if answer := s.peer.hear(""); !strings.Contains(string(answer.Result), "cancelled") {
 			t.Errorf("after %s: answered %s", before, answer.Result)
 		}
 		if before != "the end of the turn" {
-			p.endTurn(prompt)
+			s.peer.endTurn(s.prompt)
 		}
-		until[cli.Result](turn)
+		until[cli.Result](s.turn)
 	}
 }
 
