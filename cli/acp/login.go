@@ -54,9 +54,7 @@ func (m authMethod) fits() bool {
 
 // UnmarshalJSON passes over methods that it cannot read, and those beyond the bounds.
 func (all *authMethods) UnmarshalJSON(raw []byte) error {
-	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // anything but a list offers nothing
-	for _, one := range list {
+	for _, one := range listOf(raw) {
 		var m authMethod
 		if json.Unmarshal(one, &m) == nil && m.ID != "" && m.fits() && len(*all) < maxMethods {
 			*all = append(*all, m)
@@ -125,11 +123,9 @@ func (p *Provider) Logins() []cli.Login {
 // LogIn implements cli.LoginProvider. It logs in a process of its own. Some agents keep the log-in only in their
 // process, so every later process that needs a log-in is logged in the same way.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
-	cmd := p.opts.command(cli.Request{Dir: os.TempDir()}, "")
-	cmd.For.Mode = "" // no process resumes it
-	proc, err := p.pool.Private(ctx, cmd)
+	proc, err := p.private(ctx, cli.Request{Dir: os.TempDir()})
 	if err != nil {
-		return p.opts.failure(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, proc.Stop(context.WithoutCancel(ctx), p.opts.Grace)) }()
 	if err = proc.logIn(ctx, id); err == nil {

@@ -93,15 +93,24 @@ func (s *session) endProbe(ctx context.Context) error {
 	return s.live.Close(context.WithoutCancel(ctx))
 }
 
+// private starts a process that serves only its caller, who ends it. The error is a *cli.Failure.
+func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess, error) {
+	cmd := p.opts.command(req, "")
+	cmd.For.Mode = "" // no process resumes it
+	proc, err := p.pool.Private(ctx, cmd)
+	if err != nil {
+		return nil, p.opts.failure(err)
+	}
+	return proc, nil
+}
+
 // probe opens a session in a process of its own, for a question.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	var opened *session
 	join := func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
-		cmd := p.opts.command(req, "")
-		cmd.For.Mode = "" // no process resumes it
-		proc, err := p.pool.Private(ctx, cmd)
+		proc, err := p.private(ctx, req)
 		if err != nil {
-			return nil, p.opts.failure(err)
+			return nil, err
 		}
 		opened = newSession(proc, s, req)
 		return opened, nil

@@ -53,11 +53,9 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	command := p.opts.command(cli.Request{Dir: dir}, "")
-	command.For.Mode = "" // no process resumes it
-	proc, err := p.pool.Private(ctx, command)
+	proc, err := p.private(ctx, cli.Request{Dir: dir})
 	if err != nil {
-		return nil, p.opts.failure(err)
+		return nil, err
 	}
 	all, err := proc.sessionsOf(ctx, dir)
 	return all, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Unused))
