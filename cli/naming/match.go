@@ -1,0 +1,176 @@
+package naming
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ductor/cli"
+	"ductor/internal/nearest"
+)
+
+// This file compares names with the models that agents list.
+
+// named finds a model by its ID or name, or by a unique part of them. It accepts an ID that no agent lists if the ID is
+// full or has a digit.
+func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
+	lower := strings.ToLower(name)
+	same := func(s string) bool { return strings.ToLower(s) == lower }
+	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
+	var here, all []cli.MenuEntry
+	loading, first := false, false // whether agents are loading, and whether one of them has priority
+	for _, e := range pool {
+		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
+		if !Usable(e) {
+			continue
+		}
+		all = append(all, e)
+		if e.Agent == n.Current {
+			here = append(here, e)
+		}
+	}
+	for i, try := range []struct {
+		in    []cli.MenuEntry
+		fit   func(string) bool
+		exact string
+	}{{here, same, name}, {all, same, name}, {here, part, ""}, {all, part, ""}} {
+		if first || loading && i == 3 {
+			return cli.Model{}, &Problem{Kind: Loading, Name: name}
+		}
+		switch found := modelsWith(try.in, try.fit, try.exact); len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			p := &Problem{Kind: Ambiguous, Name: name, Models: found}
+			for _, m := range found {
+				p.Meant = append(p.Meant, Choice{Agent: m.Agent, Model: m.ID})
+			}
+			return cli.Model{}, p
+		}
+	}
+	unlisted, known := unlisted(name, pool)
+	problem := n.unknown(name, all)
+	switch {
+	case !known || !full && digits(name) == "":
+		return cli.Model{}, problem
+	case problem.Near != "" && digits(problem.Near) == digits(name): // probably mistyped
+		problem.Meant = append(problem.Meant, Choice{Agent: unlisted.Agent, Model: unlisted.ID})
+		return cli.Model{}, problem
+	}
+	return unlisted, nil
+}
+
+// Lists reports whether the agent of a choice lists its model, under this ID or an ID that stands for it.
+func (n Names) Lists(c Choice) bool {
+	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
+		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
+		return e.Agent == c.Agent && len(modelsWith([]cli.MenuEntry{e}, same, string(c.Model))) > 0
+	})
+}
+
+// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns a model with that ID if an
+// agent reports that a model of its list is that one.
+func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
+	var found []cli.Model
+	for _, e := range entries {
+		for _, m := range e.Models {
+			m.Agent = e.Agent
+			full, _, _ := strings.Cut(string(m.Resolved), "[")
+			switch {
+			case fit(string(m.ID)) || fit(m.Name):
+			case exact != "" && (strings.EqualFold(string(m.Resolved), exact) || strings.EqualFold(full, exact)):
+				m.ID, m.Name, m.Default = cli.ModelID(exact), "", false
+			default:
+				continue
+			}
+			known := func(o cli.Model) bool {
+				return o.Agent == m.Agent && strings.EqualFold(string(o.ID), string(m.ID))
+			}
+			if !slices.ContainsFunc(found, known) {
+				found = append(found, m)
+			}
+		}
+	}
+	return found
+}
+
+// unlisted returns a name as the exact ID of a model that no agent lists. If pool has several agents, unlisted chooses
+// the agent by the form of the ID. The model gets the efforts of the agent's default.
+func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
+	agent := runs(name)
+	if len(pool) == 1 {
+		agent = pool[0].Agent
+	}
+	i := slices.IndexFunc(pool, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) })
+	if i < 0 || !strings.ContainsFunc(name, unicode.IsLetter) ||
+		strings.HasPrefix(strings.ToLower(name), string(agent)+"/") {
+		return cli.Model{}, false
+	}
+	m := defaultModel(pool[i])
+	m.ID = cli.ModelID(name)
+	return m, true
+}
+
+// digits returns the digits of a name. Two versions of a model differ in them.
+func digits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// unknown returns the problem for an unknown name. It suggests a similar name, and checks whether an unusable agent has
+// the model.
+func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
+	p := &Problem{Kind: Unknown, Name: name}
+	known := map[string]string{} // texts for Find, by the names to compare with
+	for _, e := range pool {
+		if Usable(e) {
+			known[strings.ToLower(string(e.Agent))] = string(e.Agent)
+			for _, m := range modelsWith([]cli.MenuEntry{e}, func(string) bool { return true }, "") {
+				p.Models = append(p.Models, m)
+				known[strings.ToLower(string(m.ID))] = string(e.Agent) + "/" + string(m.ID)
+			}
+		}
+	}
+	if len(p.Models) == 0 {
+		p.Kind = NoAgent
+		return p
+	}
+	for name, alias := range n.Aliases {
+		known[name] = alias.Use
+	}
+	if p.Near, _ = nearest.Of(name, slices.Collect(maps.Keys(known))); p.Near != "" {
+		if c, problem := (Names{Entries: n.Entries}).Find(known[p.Near]); problem == nil {
+			p.Meant = []Choice{c}
+		}
+	}
+	if agent := runs(name); p.Near == "" && agent != "" &&
+		!slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
+		p.Kind, p.Agent = Elsewhere, agent
+	}
+	return p
+}
+
+// runs returns the agent that is known for models with names like this one, or "".
+func runs(name string) cli.Agent {
+	name = strings.ToLower(name)
+	for _, family := range []struct {
+		agent    cli.Agent
+		prefixes []string
+	}{
+		{"claude", []string{"claude", "opus", "sonnet", "haiku"}},
+		{"codex", []string{"gpt-", "codex", "o1", "o3", "o4"}},
+		{"gemini", []string{"gemini", "gemma"}},
+		{"copilot", []string{"copilot"}},
+	} {
+		if slices.ContainsFunc(family.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			return family.agent
+		}
+	}
+	return ""
+}
