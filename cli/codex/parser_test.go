@@ -58,7 +58,8 @@ func transcript(raw []byte, resume, stderr string) string {
 // fakeExit is a process that ended with code 1.
 type fakeExit struct{ stderr string }
 
-func (f fakeExit) Stderr() string { return f.stderr }
+func (f fakeExit) Stderr() string  { return f.stderr }
+func (f fakeExit) IsAdopted() bool { return false }
 func (f fakeExit) Outcome(turn.End) cli.Result {
 	return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Code: 1, Detail: f.stderr}}
 }

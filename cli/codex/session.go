@@ -31,7 +31,7 @@ func (p *Provider) read(t turn.Once) turn.Reading {
 	parser.garbage = t.Stream.Garbage
 	before := p.before(t.Req, t.Left)
 	return turn.Reading{Handle: parser.line, Mark: before.mark(t.Req.Turn, t.Left), Result: func(end turn.End) cli.Result {
-		r := parser.result(end, streamExit{t.Stream})
+		r := parser.result(end, streamExit{t.Stream, t.Left != nil})
 		if parser.done && !r.Detached {
 			r.Usage = p.used(parser.thread, before, parser.usage)
 		}
@@ -49,9 +49,16 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
+	// IsAdopted reports whether the beginning of the output may be missing, because ductor was not there.
+	IsAdopted() bool
 }
 
-type streamExit struct{ *turn.Stream }
+type streamExit struct {
+	*turn.Stream
+	adopted bool
+}
+
+func (s streamExit) IsAdopted() bool { return s.adopted }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
@@ -62,6 +69,8 @@ func (p *parser) result(end turn.End, exit exit) cli.Result {
 	stderr := exit.Stderr()
 	r := cli.Result{}
 	switch {
+	case p.done && p.thread == "" && !exit.IsAdopted():
+		r.Err = cli.Failf(cli.BadOutput, Agent, "it completed a turn without a thread")
 	case p.done:
 	case p.failure != nil:
 		r.Err = p.failure
