@@ -38,6 +38,8 @@ type Entry struct {
 	Tested  string            `toml:"tested"`  // the version that ductor's tests ran
 	// Holds is how it is held to permission modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Project describes the settings of projects for it.
+	Project Project `toml:"project"`
 	// Source has a source for each field that is not empty, by the field's key.
 	Source map[string]string `toml:"source"`
 }
@@ -83,6 +85,9 @@ func (e Entry) check(sources map[string]string) error {
 			reflect.ValueOf(h).IsZero() {
 			return fmt.Errorf("holds.%s does not say how", mode)
 		}
+	}
+	if err := e.Project.check(); err != nil {
+		return err
 	}
 	known := 0
 	for field, v := range reflect.ValueOf(e).Fields() {

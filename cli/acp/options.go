@@ -28,6 +28,8 @@ type Settings struct {
 	AuthMethod string `toml:"auth_method"`
 	// Holds replaces the built-in entries of the same modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Project replaces the built-in entry.
+	Project Project `toml:"project"`
 }
 
 // Check implements config.checker.
@@ -42,6 +44,9 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 		case (h.Option == "") != (h.Value == ""):
 			problem("holds", "%s needs an option and its value together", mode)
 		}
+	}
+	if err := s.Project.check(); err != nil {
+		problem("project", "%v", err)
 	}
 }
 
@@ -66,6 +71,8 @@ type Options struct {
 	// Holds lists how the agent is held to permission modes. For other modes, the package uses a mode of the agent's
 	// own with a fitting name. If there is none, it runs no turn in plan, ask and accept-edits.
 	Holds map[cli.PermissionMode]Holding
+	// Project describes the settings of projects for the agent. Without files, the catalogue's entry applies.
+	Project Project
 	// NoWorkspace hides ductor's ability to read and write files and run commands for the agent. ductor does that only
 	// in the directories of the conversation, but as its own user and on its own machine. Set NoWorkspace for an agent
 	// in a container.
@@ -165,7 +172,7 @@ func (o *Options) argv(req cli.Request) []string {
 		more = o.Argv(req)
 	}
 	h, _ := o.listed(req.Permission)
-	return slices.Concat(o.Args, more, h.Args, req.ExtraArgs)
+	return slices.Concat(o.Args, more, h.Args, o.projectArgs(req), req.ExtraArgs)
 }
 
 func (o *Options) env(req cli.Request) []string {
@@ -173,27 +180,28 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers)         // a session gets the variables of the others
-	if h, _ := o.listed(req.Permission); len(h.Env) > 0 { // nothing else may change these
-		all := maps.Clone(req.Env)
-		if all == nil {
-			all = map[string]string{}
+	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
+	if vars := o.vars(req); len(vars) > 0 {       // nothing else may change these
+		for name, value := range req.Env {
+			if _, held := vars[name]; !held {
+				vars[name] = value
+			}
 		}
-		maps.Copy(all, h.Env)
-		req.Env = all
+		req.Env = vars
 	}
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
 // key returns a digest of the settings of a process: its command line, its environment and its working directory
-// (agents read a project's settings there). Requests with the same key share a process.
+// (agents read a project's settings there). Requests with the same key share a process. An agent reads settings that
+// were just allowed in a new process.
 func (o *Options) key(req cli.Request) string {
-	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
+	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }
 
 // settings returns a digest of the settings of a session. A request with a different digest needs another session.
 func (o *Options) settings(req cli.Request) string {
-	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
+	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }
 
 func checkDirs(req cli.Request) error {

@@ -114,14 +114,17 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
+// trustVar decides whether Gemini trusts the directory that it works in.
+const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
+
 // ownEnv returns the variables that ductor sets in addition to the settings. They have three purposes: Gemini must
 // remain the process that was started; it must trust the project's settings or not; and it must run commands without a
 // terminal, because its live protocol does not report the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
-		"GEMINI_CLI_NO_RELAUNCH":     "true",
-		"GEMINI_PTY_INFO":            "child_process",
-		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(trusted(req)),
+		"GEMINI_CLI_NO_RELAUNCH": "true",
+		"GEMINI_PTY_INFO":        "child_process",
+		trustVar:                 strconv.FormatBool(trusted(req)),
 	}
 	if !trusted(req) {
 		for _, name := range envOfProjects() {
