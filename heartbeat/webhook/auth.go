@@ -21,8 +21,8 @@ type claim struct {
 	key   string   // idempotency key of the caller
 }
 
-// claimOf parses the headers and rejects a delivery with invalid ones before its body is read. For a bearer it compares
-// the secret.
+// claimOf parses the authentication headers. It returns an error if they are invalid, so that the handler rejects the
+// delivery before it reads the body. For Bearer it compares the secret.
 func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	switch h.Auth {
 	case GitHub:
