@@ -19,7 +19,8 @@ import (
 	"ductor/internal/rooted"
 )
 
-// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes them by it.
+// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes tokens by this
+// prefix.
 const grantPrefix = "grant_ductor_"
 
 const (
@@ -103,7 +104,7 @@ func RevokeGrant(dir, name string) error {
 	})
 }
 
-// IsGrant reports whether a token has the form of those that CreateGrant returns.
+// IsGrant reports whether a token looks like a token that CreateGrant returned.
 func IsGrant(token string) bool { return strings.HasPrefix(token, grantPrefix) }
 
 func validName(name string) bool {
@@ -116,7 +117,7 @@ func validName(name string) bool {
 
 func named(name string) func(Grant) bool { return func(t Grant) bool { return t.Name == name } }
 
-// hashGrant needs no salt, because a token is random and long.
+// hashGrant returns the hash of a token. The hash needs no salt, because a token is random and long.
 func hashGrant(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

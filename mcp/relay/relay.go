@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable with the directory
-// of ductor's socket. Verb is the first argument of the program that an agent starts.
+// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable
+// with the directory of ductor's socket. Verb is the first argument of the program that an agent starts.
 const (
 	Verb     = "mcp"
 	TokenVar = "DUCTOR_MCP_TOKEN"
@@ -29,8 +29,8 @@ type Hello struct {
 	Token      string          `json:"token"`
 	Secret     string          `json:"secret,omitempty"` // of a client outside of turns; see statesocket.Guard
 	Initialize json.RawMessage `json:"initialize,omitempty"`
-	// Recheck is set in the only line of a connection that asks ductor to end the connections of revoked tokens. ductor
-	// then closes this one.
+	// Recheck asks ductor to end the connections of revoked tokens and then this connection. A Hello with Recheck is
+	// the only line of its connection.
 	Recheck bool `json:"recheck,omitempty"`
 }
 
@@ -168,7 +168,7 @@ func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 }
 
 // receive forwards ductor's messages until the connection ends. Then it answers pending requests with an error. It does
-// not send them again, since they may have had an effect.
+// not send the requests again, since they may have had an effect.
 func (r *Relay) receive(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, MaxLine)

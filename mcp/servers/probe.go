@@ -18,7 +18,7 @@ const (
 	maxBytes = 8 << 20
 )
 
-// version of the protocol; every agent speaks it.
+// version is the protocol version; every agent supports it.
 const version = "2025-06-18"
 
 // Problems without details.
@@ -91,7 +91,7 @@ func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolSe
 	return conn, nil
 }
 
-// output is the output of a program.
+// output reads the output of a program and records whether it has ended.
 type output struct {
 	from  io.Reader
 	ended atomic.Bool
@@ -106,7 +106,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask counts the tools that a server offers. It stops once they are too many.
+// ask counts the tools that a server offers. It stops once they exceed maxTools.
 func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "ductor", Version: "1"}, nil)
 	session, err := client.Connect(ctx, conn.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
