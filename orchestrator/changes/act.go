@@ -21,7 +21,7 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange is Changes for a user who wants to change files. It also checks the user's rights, and returns an error if a
+// toChange is Changes for a user who wants to change files. It checks the user's rights, and returns an error if a
 // running turn may have written in the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
@@ -34,7 +34,7 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
-// turnToChange is toChange for a turn; it rejects checkpoints.
+// turnToChange is toChange for turns. It rejects checkpoints.
 func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges,
 	error) {
 	c, err := s.toChange(ctx, by, string(turn))
@@ -90,8 +90,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan for all repositories of c. For each one, trees selects the tree to restore and the tree that the
-// files must match now.
+// plan creates a plan for all repositories of c. trees selects two trees of each repository: to is the tree to restore,
+// and the files must match from now.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
@@ -112,7 +112,8 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores all repositories. If a file is in the way, it restores none.
+// carryOut restores all repositories. It checks all of them first: if a file cannot be restored, carryOut changes
+// nothing.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {
