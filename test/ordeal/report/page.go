@@ -17,7 +17,7 @@ type Fix struct {
 	What   string // the defect as users saw it
 	How    string // the world and the rule that found it
 	Commit string // the subject of the commit that fixed it; empty while it is open
-	Case   string // the test that repeats it; empty if only its seed does
+	Case   string // the test that repeats the defect; empty if only its seed does
 }
 
 // Fixes reads the list of real defects.

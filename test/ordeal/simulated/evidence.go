@@ -42,7 +42,7 @@ func (p *player) look() {
 	e.Files = p.files("project")
 }
 
-// lookBehind collects the evidence that ductor leaves behind.
+// lookBehind collects the evidence that remains after ductor has ended.
 func (p *player) lookBehind() {
 	e := &p.evidence
 	for _, note := range p.notes {
