@@ -105,9 +105,9 @@ func hookEvents() []string {
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings that disable all programs and override the repository's settings, as pairs of name and
-// value. listed contains the names of the settings in git's directory: safeSettings disables each filter and each named
-// hook (Git 2.54) in it.
+// safeSettings returns settings that disable all programs, as pairs of name and value. They override the repository's
+// settings. listed contains the names of the settings in git's directory: safeSettings disables each filter and each
+// named hook (Git 2.54) in it.
 func safeSettings(listed string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",

@@ -48,7 +48,7 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 }
 
 // AddWorktree checks out a branch in a new directory. A missing branch starts at origin's branch of the same name, or
-// else at the commit that is checked out in at.
+// else at the current commit of the directory at.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
