@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Spec is a schedule that a user wrote in words, as a line for Parse.
+// Spec is a user's schedule in words, converted to a line for Parse.
 type Spec struct {
 	Line string
 	Zone string // the time zone that the user named; may be empty

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim contains the authentication headers of a delivery. The handler checks it before it reads the body.
+// claim contains the authentication headers of a delivery. The handler checks these headers before it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
 	stamp string   // Stripe's t, which is signed together with the body

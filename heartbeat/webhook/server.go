@@ -42,7 +42,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Listen opens the listener for Serve separately, so that ductor does not start if the address is in use.
+// Listen opens the listener for Serve. The two are separate, so that ductor does not start if the address is in use.
 func Listen(ctx context.Context, s Settings) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
