@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// submitRetry is the pause before an order that the orchestrator did not accept is submitted again.
+// submitRetry is the pause before the scheduler resubmits an order that the orchestrator did not accept.
 const submitRetry = 15 * time.Second
 
 // advanceRuns advances every open run, the oldest first, and returns the runs that are still open. If one run fails,
@@ -153,8 +153,8 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd returns the end of the quiet hours if r has to wait for it. Only runs of webhooks wait here: scheduled runs
-// are postponed when they are stored, and manual runs never wait.
+// quietEnd returns the end of the quiet hours, and whether r must wait until then. Only runs of webhooks wait here:
+// scheduled runs are postponed when they are stored, and manual runs never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false

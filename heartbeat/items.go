@@ -56,7 +56,7 @@ func (s Items) Trim(ctx context.Context, c Cutoff) (TrimStats, error) {
 	return t, errors.Join(errs...)
 }
 
-// selectOld returns the items to remove, and counts them.
+// selectOld returns the items to remove. It counts these items and the remaining ones.
 func (s Items) selectOld(all []Item, c Cutoff) (gone []Item, t TrimStats) {
 	slices.SortFunc(all, func(a, b Item) int { return a.Used.Compare(b.Used) })
 	t.LeftItems = int64(len(all))

@@ -234,8 +234,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and returns its next time. For a configured or paused job whose only time is over, it returns
-// zero.
+// next validates a job and returns its next time. It returns zero for a configured or paused one-time job whose time
+// has passed.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err
