@@ -56,8 +56,8 @@ type Store interface {
 }
 
 // Choices stores the language of each chat. A private chat has the id and the language of its user. The language of a
-// group is the one chosen with /language, or else the language of the last user who wrote to the bot. A nil *Choices
-// always returns English. Choices is safe for concurrent use.
+// group is the language chosen with /language, or else the language of the last user who wrote to the bot. A nil
+// *Choices always returns English. Choices is safe for concurrent use.
 type Choices struct {
 	store    Store
 	fallback int64 // the user whose language is used for unknown chats
