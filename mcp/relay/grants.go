@@ -37,8 +37,8 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
 )
 
-// Grant is the stored form of a token with which an MCP client outside of turns uses the tools. The token itself is
-// known only to the client.
+// Grant is the stored form of a token. With the token, an MCP client outside of turns can use the tools. Only the
+// client has the token itself.
 type Grant struct {
 	Number  int       `json:"number"` // never reused
 	Name    string    `json:"name"`
@@ -93,7 +93,7 @@ func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
 	})
 }
 
-// RevokeGrant deletes a token. EndRevoked ends its connections.
+// RevokeGrant deletes a token. Call EndRevoked to end its connections.
 func RevokeGrant(dir, name string) error {
 	return changeGrants(dir, func(f *grantFile) error {
 		if !slices.ContainsFunc(f.Tokens, named(name)) {

@@ -23,8 +23,8 @@ const (
 	DirVar   = "DUCTOR_MCP_DIR"
 )
 
-// Hello is the first line of a connection. If the relay reconnects, it includes the parameters of the client's
-// initialize request, because the client does not send it again.
+// Hello is the first line of a connection. After a reconnect, it includes the parameters of the client's initialize
+// request, because the client sends that request only once.
 type Hello struct {
 	Token      string          `json:"token"`
 	Secret     string          `json:"secret,omitempty"` // of a client outside of turns; see statesocket.Guard

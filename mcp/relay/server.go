@@ -21,8 +21,9 @@ func ServerVar(server, variable string) string {
 }
 
 // StartServer replaces this process by an MCP server of the owner. args are the server's name, its program and the
-// program's arguments. The server gets only its own variables of the agent's environment, and a short list that every
-// program needs. It starts in the root directory: in a project, npx and similar programs prefer the project's code.
+// program's arguments. From the agent's environment, the server gets only its own variables and a short list of
+// variables that every program needs. It starts in the root directory: in a project, npx and similar programs prefer
+// the project's code.
 func StartServer(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: " + ServerVerb + " NAME PROGRAM [ARGUMENTS]; agents start it")

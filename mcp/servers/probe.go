@@ -134,7 +134,8 @@ func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	}
 }
 
-// requests sends the requests to a server with its headers, and limits the responses.
+// requests is the HTTP transport to a server. It adds the configured headers to requests, and limits the size of
+// responses.
 type requests struct {
 	headers map[string]string
 	status  atomic.Int64 // of the last response; 0 for none
