@@ -29,7 +29,7 @@ type toolset struct {
 	server *sdk.Server
 }
 
-// call is the turn that calls a tool. For a client outside of turns, OutsideTurns.OpenOutside creates a substitute.
+// call is the turn that calls a tool. For a client outside of turns, orchestrator.Outsiders creates a substitute.
 type call = orchestrator.ActiveTurn
 
 // registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes

@@ -49,7 +49,7 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections for whose token number of returns true.
+// end ends the connections whose token numbers satisfy of.
 func (o *outsiders) end(of func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,7 +60,7 @@ func (o *outsiders) end(of func(number int) bool) {
 	}
 }
 
-// EndOutside ends the connections of clients outside of turns, with their calls, and accepts no others.
+// EndOutside ends the connections of clients outside of turns, with their calls, and rejects new ones.
 func (s *Server) EndOutside() {
 	s.outside.mu.Lock()
 	s.outside.closed = true
