@@ -122,8 +122,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it. If the agent has not repeated its request after a
-// restart, it gets the decision when it does.
+// decided passes a stored decision to the agent and shows it. If the agent has not yet repeated its request after a
+// restart, it gets the decision as soon as it repeats the request.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)

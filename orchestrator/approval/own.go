@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools names the tools as that agent does. The zero value is
-// the turn's own agent.
+// Helper is another agent that works for a running turn. Tools uses that agent's names of tools. The zero value is the
+// turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList

@@ -76,7 +76,7 @@ func harmlessUse(a orchestrator.ApprovalRequest) bool {
 }
 
 // openEnded lists the commands for which a rule may allow further plain words after the words that the user saw. These
-// commands build, test, run targets of a project's file, or read or create files. Options are not plain words.
+// commands build, test, run targets of a build file, or read or create files. Options are not plain words.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",

@@ -159,8 +159,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool records a tool that the agent ran. The store skips a tool if the agent asked for permission, and a tool
-// that is repeated after a restart.
+// auditTool records a tool that the agent ran. The store skips a tool if the agent asked for permission, or if a
+// previous process has recorded the tool.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -270,7 +270,7 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores a request and returns the approval that stands for it.
+// record stores a request and returns the approval of that request.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
@@ -336,7 +336,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart is the part of a sentence that names removed text, which may be a secret.
+// hiddenPart describes text that hide removed because it may be a secret. It is a part of a sentence.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
 // hide removes secrets from an approval before it is stored and shown. Rules are created from the visible text, so hide

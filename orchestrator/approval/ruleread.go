@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether an approval does nothing but read or list files below its directory. It returns false for
-// files that are hidden or contain secrets, by their names and by the targets of links. It returns false for a request
-// with a reason.
+// readsBelow reports whether an approval does nothing but read or list files below its directory that are neither
+// hidden nor secret. It judges files by their names and by the targets of links. It returns false for a request with a
+// reason.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {

@@ -32,8 +32,8 @@ func plainRune(r rune) bool {
 }
 
 // plainWords reports whether the words after the head of a plain command may be allowed without asking. A word must not
-// be an option, a path out of the working directory, the name of a host, or a hidden or secret file. Links count as
-// their targets.
+// be an option, a path out of the working directory, the name of a host, or a hidden or secret file. A link counts as
+// its target.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// After "run", a word with a colon is a script of the project, such as "test:unit". After other commands it may be
 	// host:path, or source:target of git.
@@ -48,7 +48,7 @@ func plainWord(word string, script bool) bool {
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
-// staysInside reports whether no link leads out of the working directory, or to a hidden or secret file.
+// staysInside reports whether all links stay in the working directory and lead to no hidden or secret file.
 func staysInside(links []orchestrator.Link) bool {
 	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
@@ -86,8 +86,8 @@ func commandOf(a orchestrator.ApprovalRequest) string {
 	return p.Effect.Command
 }
 
-// digestOf returns a digest of a request. Requests with the same effect have the same digest: it omits the fields that
-// only identify a request.
+// digestOf returns a digest of a request. Requests with the same effect have the same digest: the digest omits the
+// fields that only identify a request.
 func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
 		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
