@@ -21,8 +21,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange is Changes for a user who wants to change files. It checks the user's rights, and returns an error if a
-// running turn may have written in the same repositories.
+// toChange returns the same as Changes, for a user who wants to change files. It checks the user's rights, and returns
+// an error if a running turn may have written in the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -90,8 +90,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan for all repositories of c. trees selects two trees of each repository: to is the tree to restore,
-// and the files must match from now.
+// plan creates a plan for all repositories of c. trees selects two trees of each repository: the tree to restore (to),
+// and the tree that the files must match now (from).
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {

@@ -144,7 +144,7 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks all turns that wrote in a repository of w while w was running. Changes of simultaneous turns cannot be
+// mix marks w and each turn that wrote in the same repository at the same time, because their changes cannot be
 // distinguished.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()

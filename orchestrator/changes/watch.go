@@ -267,7 +267,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the turn has no usable snapshot from before. It returns "" if it has one.
+// reason returns why the files before the turn have no usable snapshot. It returns "" if there is one.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
