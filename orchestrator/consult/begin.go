@@ -33,8 +33,8 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 }
 
 // enter counts an agent as running until the caller calls leave. It sets r.by.fresh if another question uses the same
-// lane, or if the agent works in a different directory than the session. If ctx belongs to no question, enter begins
-// one.
+// lane, or if the agent works in a different directory than the session. If ctx belongs to no question, enter begins a
+// question.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)
