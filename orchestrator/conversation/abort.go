@@ -84,8 +84,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and removes turns from the queue. It stores both in one commit with the result of
-// answer. first is the turn that Stop has already aborted. That turn may have ended since.
+// abort aborts the running turn and removes turns from the queue. It stores both changes and the result of answer in
+// one commit. first is the turn that Stop has already aborted. That turn may have ended since.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID

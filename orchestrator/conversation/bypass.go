@@ -34,7 +34,7 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver runs when the timer of a bypass that ends at until fires. The timer does not depend on changes of the wall
+// bypassOver is called by a timer at until, the end of a bypass. The timer does not depend on changes of the wall
 // clock. In the meantime the user may have ended the bypass or chosen another one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
@@ -55,7 +55,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends the bypass with this end, or any bypass that has expired. It returns the turn that still runs in bypass.
+// expire ends a bypass that ends at until or has already expired. It returns the turn that still runs in bypass.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)

@@ -41,7 +41,7 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if t may run only after the success of another turn, and that turn did not succeed.
+// afterOther returns a Failure if t must run after another turn, and that turn did not succeed.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -111,7 +111,7 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 	return who, req, "", nil
 }
 
-// spender returns the user and the job whose budgets a turn counts against.
+// spender returns the user and the job whose budgets limit a turn.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }

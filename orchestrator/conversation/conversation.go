@@ -18,7 +18,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// conversation is the queue of one conversation, with its running turn. Only functions that run in the inbox access the
+// conversation is the queue of one conversation, with its running turn. Only functions that run in the inbox access its
 // state. They also make the commits that change the queue, so no lock is held during a commit.
 type conversation struct {
 	inbox inbox
@@ -48,7 +48,7 @@ type lastTurn struct {
 // start determines when queued turns start after a restart of ductor.
 type start struct {
 	later bool // start turns only after the outcomes of the previous process are shown
-	// redelivered is closed when the chat shows those outcomes. It is nil if the previous process left none.
+	// redelivered is closed when the chat shows the outcomes of the previous process. It is nil if there are none.
 	redelivered <-chan struct{}
 }
 
@@ -117,8 +117,8 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// turnEnded ends the running turn; do starts the next one. turnEnded closes the channel over of the ended turn after
-// the delivery of its outcome was tried.
+// turnEnded ends the running turn; do starts the next one. turnEnded closes running.over after the delivery of the
+// outcome was tried.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {

@@ -25,7 +25,7 @@ type delivery struct {
 
 // deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
 // has it, but at most for Options.DeliveryWait: an unreachable chat must not delay the agent. Then the next turn runs.
-// Its events wait in its Fanout, so that the outcomes of a conversation are shown one after another.
+// The events of that turn wait in its Fanout, so that the outcomes of a conversation are shown one after another.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -247,7 +247,8 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 // longestPause limits the pause between two tries.
 const longestPause = 5 * time.Minute
 
-// ending stores the end of a turn. It does not change a turn whose end is already stored.
+// ending returns a function that stores the end of a turn. The function does not change a turn whose end is already
+// stored.
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {

@@ -82,7 +82,7 @@ type Options struct {
 	Lang *lang.Choices // languages of failures and notices
 
 	Now func() time.Time
-	// After calls f once, after d. The returned function cancels that. nil means time.AfterFunc.
+	// After calls f once, after d. stop cancels the call. nil means time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
@@ -159,7 +159,7 @@ type OnFailure struct {
 
 // Roles are the configured roles. They may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role returns a role by its name; or false if there is none.
+	// Role returns a role by its name, or false if there is none.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string
@@ -226,7 +226,7 @@ func New(opts Options) *Engine {
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
 // Close starts no more queued turns and lets running turns finish. When ctx ends, it interrupts the turns that still
-// run, and waits until their conversations show that. Queued turns stay in the store.
+// run, and waits until their chats show the end. Queued turns stay in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {

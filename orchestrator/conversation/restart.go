@@ -142,8 +142,8 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn whose process died before it computed them. It
-// returns nil if the turn changed no file. The stored steps show which tools of the turn wrote.
+// changesOf returns a function that computes the file changes of a turn, if ductor died before it computed them.
+// changesOf returns nil if the turn changed no file. The stored steps show which tools of the turn wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {

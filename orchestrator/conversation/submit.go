@@ -128,7 +128,7 @@ func (c *conversation) append(ctx context.Context, t orchestrator.Turn,
 	return t, receipt, err
 }
 
-// store completes a new turn and stores it as queued.
+// store sets the remaining fields of a new turn and stores the turn as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	if t.Again != "" {
 		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
@@ -277,8 +277,8 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn does not belong to the dialog in its conversation: it has its own session, is
-// quiet, or has its own rights. Messages that users write while it runs are not for its agent.
+// isSeparate reports whether a turn is separate from the dialog in its conversation: it has its own session, is quiet,
+// or has its own rights. Messages that users write while it runs are not for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
