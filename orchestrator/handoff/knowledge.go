@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords delays the write that records that the agent accepted the prompt, because the first words of the answer
-// arrive at the same time and have priority. If ductor crashes during the delay, the next process reads the events of
-// the turn again.
+// firstWords is how long Knowledge waits before it stores that the agent accepted the prompt. The first words of the
+// answer arrive at the same time and have priority. If ductor crashes during the wait, the next process reads the
+// events of the turn again.
 const firstWords = 50 * time.Millisecond
 
 // MostMissed limits the entries that ductor reads for an agent that joins a session. A token budget rarely has room for
