@@ -104,7 +104,7 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately is the number of turns in which lastFill searches for a context size.
+// filledLately is the number of newest turns in which lastFill searches for a context size.
 const filledLately = 20
 
 // lastFill returns the last context size that an agent reported after a turn of a session.

@@ -51,9 +51,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that may run a turn now. If who gets no turns for a while and the turn did not name that
-// agent, this is the configured substitute. For an agent at its usage limit there is a substitute only with
-// orchestrator.LimitHandOff.
+// Available returns the agent that should run a turn now. This is who, or the configured substitute if who gets no
+// turns for a while. At a usage limit there is a substitute only with orchestrator.LimitHandOff. If the turn names its
+// agent, there is none.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -68,8 +68,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent, none of others, that may run a turn without asking the user. It returns false
-// if there is none.
+// substitute returns a configured agent that may run a turn without asking the user. It never returns one of others. It
+// returns false if there is no such agent.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {

@@ -145,8 +145,9 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// withoutRepeats removes the prompts of the turns that again repeats, directly or through other turns, because the
-// agent gets this prompt anyway. The answers before the failure stay. turns must be in order.
+// withoutRepeats replaces the prompt of turn again by handoff.Repeated, because the agent is about to get this prompt.
+// It does the same for the turn that again repeats, and so on. It removes turns without an answer. turns must be in
+// order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {
