@@ -147,7 +147,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
 	return b.states[agent{in.Name(), name}].failed < b.failures
 }
 
-// All returns the reasons of Open for all agents in an environment, sorted by agent.
+// All returns the reasons that Open returns for the agents of an environment, sorted by agent. It omits agents that get
+// turns.
 func (b *Breakers) All(in cli.Sandbox) (all []*cli.Failure) {
 	if b == nil {
 		return nil

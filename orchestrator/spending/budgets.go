@@ -67,7 +67,7 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns the budgets against which a spender's turn counts.
+// accounts returns the budgets that limit the turns of a spender.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
