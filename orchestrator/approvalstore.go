@@ -16,8 +16,8 @@ type ApprovalStore interface {
 	//     approval.
 	//
 	// If a is already decided, OpenApproval audits it: as AuditAccepted if RuledByMode decided, otherwise as
-	// AuditRuled. A decided approval survives a power failure. An open approval may not, which does no harm: the agent
-	// that waits for it dies too.
+	// AuditRuled. A decided approval survives a power failure. A power failure may lose an open approval, which does no
+	// harm: the agent that waits for it dies, too.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
 	// FindApproval returns ErrNoApproval for an unknown ID.
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
@@ -50,14 +50,15 @@ type ApprovalStore interface {
 	// RevokeRule deletes a rule of a conversation and audits that. It returns false if there is no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
 	// RecordAudit stores entries. It skips an entry with a Call if the turn already has an entry or an approval request
-	// for that call. No entry is lost if the process is killed. A power failure may lose entries that are newer than
-	// the last other change of the store.
+	// for that call. No entry is lost if the process is killed. A power failure may lose entries until a later method
+	// that changes the store has returned.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
 	// AuditSince lists the entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision closes an open approval. It holds the decision, and the rule and updates to store with it.
+// ApprovalDecision closes an open approval. It holds the decision, and the rule and updates that are stored in the same
+// transaction.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision

@@ -29,8 +29,7 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the reason of an AuditMode entry if the user granted the mode in another environment than the
-// turn's.
+// AuditElsewhere is the Reason of an AuditMode entry if a mode ended because a turn ran in another environment.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one audited event. Fields that do not apply are empty.

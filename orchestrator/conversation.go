@@ -163,7 +163,7 @@ const (
 // NoRole is the value of Conversation.Role if a user chose no role. It overrides the configured default.
 const NoRole = "(none)"
 
-// How long a bypass can last that a user chooses in a chat.
+// Durations of a bypass that a user chooses in a chat.
 const (
 	DefaultBypass = time.Hour
 	MostBypass    = 24 * time.Hour
@@ -206,7 +206,8 @@ type Projects interface {
 	OpenWorktree(ctx context.Context, by Press, dir string) error
 	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. A conversation that works in the
 	// worktree moves to the main worktree. RemoveWorktree returns ErrDirtyWorktree if the worktree has uncommitted
-	// changes and changes is KeepChanges, ErrStillOpen while a turn of the conversation runs there, and ErrNoProject.
+	// changes and changes is KeepChanges. It returns ErrStillOpen while a turn of the conversation runs there, and
+	// ErrNoProject for an unknown worktree.
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 

@@ -28,11 +28,11 @@ type Jobs interface {
 	// JobRuns lists the last runs of a job, newest first.
 	JobRuns(ctx context.Context, id JobID, in ConversationID, limit int) ([]JobRun, error)
 
-	// ReadJob splits a request into a schedule and a prompt, and returns a job with these and with defaults. It returns
-	// a *BadJob with examples if the request is unclear.
+	// ReadJob splits a request into a schedule and a prompt, and returns a job with both. All other fields have their
+	// defaults. It returns a *BadJob with examples if the request is unclear.
 	ReadJob(in ConversationID, text string) (Job, error)
-	// ReadSchedule parses a schedule in words or a cron line. named is the zone in text, or else zone. ReadSchedule
-	// returns a *BadJob like ReadJob.
+	// ReadSchedule parses a schedule, which is in words or a cron line. named is the zone in text, or else zone.
+	// ReadSchedule returns a *BadJob like ReadJob.
 	ReadSchedule(text, zone string) (schedule, named string, err error)
 	// CheckJob adds the defaults to a job and returns the status that the job would have after AddJob. It returns a
 	// *BadJob if the job is invalid.

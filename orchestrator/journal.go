@@ -96,7 +96,8 @@ type TopicStore interface {
 	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 
-// SendRate limits the calls to Telegram for a chat. ductor learns it from rate limit errors. Chat 0 is the whole bot.
+// SendRate limits the calls to Telegram for a chat. ductor learns the rate from rate limit errors. The rate of chat 0
+// applies to the whole bot.
 type SendRate struct {
 	Chat  int64
 	Every time.Duration // average time between two calls

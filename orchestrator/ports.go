@@ -45,9 +45,9 @@ type Store interface {
 	// part.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn, marks the updates of its prompt as handled, and deletes the given agents' own
-	// sessions from its session: all or nothing. If the turn repeats a turn that was already repeated, it returns
-	// ErrRepeated.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also removes the agents in
+	// forget from the AgentSessions of the turn's session. It makes all of these changes or none. If the turn repeats a
+	// turn that was already repeated, it returns ErrRepeated.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn repeats this turn.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
@@ -187,10 +187,10 @@ type Card interface {
 	// Show adds an event. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
 	// Finish shows the outcome. It returns when all of the outcome is delivered. If delivery is impossible, or its
-	// success is unknown, Finish first sends a notice about that, if possible. After an error the caller must call
-	// Finish again, or Redeliver after the next start.
+	// success is unknown, Finish sends a notice about that, if possible, and returns. After an error the caller must
+	// call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Amend shows an outcome again because the turn's file changes have changed. The caller must have called Finish
+	// Amend shows an outcome again after its file changes were computed. The caller must have called Finish
 	// successfully. After an error the caller may retry.
 	Amend(ctx context.Context, o Outcome) error
 	// Leave closes the card of a turn that continues, so that the next process can Reopen it. It tries to show the

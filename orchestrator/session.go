@@ -204,7 +204,7 @@ type Sessions interface {
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
 	// Turns lists the last turns of a session, oldest first.
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
-	// Resume makes a session the current one.
+	// Resume makes a session the current session of the conversation.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
 	// Own returns a session of a user, in any conversation. It returns ErrElsewhere for a session of another user, and
 	// ErrNoSession for an unknown ID.

@@ -75,7 +75,8 @@ type Entry struct {
 	// Number is the position of the entry in its session, in the order in which entries end. It is 0 before the end.
 	Number int64
 	UpTo   int64 // Number of the last entry that the prompt contained for its agent
-	// Seen means that the agent which gets this entry as history may have read it before. The store does not keep it.
+	// Seen means that the agent may have read this entry before it gets the entry as history. The store does not keep
+	// it.
 	Seen bool
 }
 
@@ -135,7 +136,7 @@ type Outcome struct {
 // Shown returns the part of the answer that the chat shows.
 func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
 
-// ActiveTurn is a running turn for the tools of ductor that its agent calls.
+// ActiveTurn describes a running turn to the tools of ductor that its agent calls.
 type ActiveTurn struct {
 	Turn    Turn
 	Request cli.Request
