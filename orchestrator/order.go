@@ -93,7 +93,7 @@ func (w Wants) NeedNoMessage(o Outcome) bool {
 	return o.State == TurnDone && (OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == Digest(o.Text))
 }
 
-// Sandboxes decides where agents run. Its methods make no requests and do not block. Safe for concurrent use.
+// Sandboxes decides where agents run. Its methods neither contact a sandbox nor block. Safe for concurrent use.
 type Sandboxes interface {
 	// Of returns the sandbox of dir's project, or the conversation's own part of it. It returns "" for this host.
 	Of(dir string, conv ConversationID) cli.Sandbox

@@ -103,7 +103,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 	return d, nil
 }
 
-// answers reports whether every question has an answer, and the question allows this answer.
+// answers reports whether given has a valid answer to every question.
 func answers(questions []cli.Question, given [][]string) bool {
 	if len(questions) == 0 || len(given) != len(questions) {
 		return false
