@@ -79,8 +79,8 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 }
 
 // knownPaths returns the paths of the changed files that exist in the working tree or in the last commit, each
-// terminated by a zero byte. Git rejects all other paths as unknown. knownPaths returns ErrNothing if there is no such
-// file.
+// terminated by a zero byte. Git rejects all other paths as unknown. knownPaths returns ErrNothing if no such file
+// exists.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {

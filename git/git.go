@@ -19,7 +19,6 @@ import (
 	"ductor/cli"
 )
 
-// commandTimeout limits a single command.
 const commandTimeout = 30 * time.Second
 
 // Environments start processes in the environments of agents. *service.Service implements it.

@@ -60,7 +60,6 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		mu: g.lockOf(at.In, lines[1])}, nil
 }
 
-// lockOf returns the lock of a working tree.
 func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +84,6 @@ func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string
 			timeout: r.timeout(), limit: maxOutput})
 }
 
-// timeout limits a single command on the working tree.
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }

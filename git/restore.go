@@ -76,7 +76,6 @@ func splitDeletions(changes []Change) (first, later []Change) {
 	return first, later
 }
 
-// dropIgnored removes the changes of ignored files.
 func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
