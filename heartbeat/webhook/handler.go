@@ -225,7 +225,6 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 	}
 }
 
-// rejectUnsigned rejects a delivery.
 func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
 	if count, warn := hook.unsigned.add(h.opts.Now()); warn {
 		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", count)
