@@ -222,7 +222,6 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// backoff returns the pause after a failed attempt.
 func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MaxBackoff)
 }

@@ -127,7 +127,6 @@ func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) t
 	return max(wait, time.Millisecond)
 }
 
-// zone returns the time zone of a job.
 func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	if j.Zone == "" {
 		return s.opts.Zone, nil
