@@ -41,7 +41,6 @@ type Choice struct {
 	Heard  Language // last language that Telegram reported for the user, or for the last user who wrote in the group
 }
 
-// of returns the language to use.
 func (c Choice) of() Language {
 	if c.Chosen != AsTelegram {
 		return c.Chosen
