@@ -47,7 +47,6 @@ type Grant struct {
 	Created time.Time `json:"created"`
 }
 
-// grantFile is the content of the file.
 type grantFile struct {
 	Last   int     `json:"last"` // the highest number so far
 	Tokens []Grant `json:"tokens"`

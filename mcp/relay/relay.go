@@ -131,7 +131,6 @@ func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	return true
 }
 
-// connect returns the current connection, or creates one.
 func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
 	conn, refused := r.conn, r.refused
@@ -210,7 +209,6 @@ func (r *Relay) close() {
 	}
 }
 
-// sendError answers a request with an error.
 func (r *Relay) sendError(id json.RawMessage, why string) error {
 	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
 		"error": map[string]any{"code": codeFailed, "message": why}})

@@ -38,7 +38,6 @@ func StartServer(args []string) error {
 	return fmt.Errorf("start the MCP server %s: %w", args[0], err)
 }
 
-// serverEnv returns the environment of a server.
 func serverEnv(server string, environ []string) (env []string) {
 	passed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "HTTP_PROXY",
 		"HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"}

@@ -62,7 +62,6 @@ func (c *Checker) Probe(ctx context.Context, in cli.Sandbox, name string) (probl
 	return conn.why(), conn.release
 }
 
-// connect connects to a server.
 func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolServer) (*connection, error) {
 	if server.URL != "" {
 		return connectHTTP(server), nil
