@@ -13,7 +13,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// register adds all tools.
 func (t *toolset) register() {
 	t.addChat()
 	t.addSessions()
