@@ -31,7 +31,6 @@ type guard struct {
 
 func newGuard(token string, port int) *guard { return &guard{token: token, port: strconv.Itoa(port)} }
 
-// protect wraps a site with the guard.
 func (g *guard) protect(site Site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setPolicy(w.Header())

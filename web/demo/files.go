@@ -72,7 +72,6 @@ func number(r *http.Request, name string) int64 {
 	return n
 }
 
-// maxAlbum is Telegram's limit of files in one album.
 const maxAlbum = 10
 
 func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err error) {

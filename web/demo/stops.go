@@ -69,7 +69,6 @@ func stops(undo bool) []stop {
 	return slices.DeleteFunc(all, func(s stop) bool { return s.name == "change" && !undo })
 }
 
-// sendPrompt sends a text as the owner.
 func sendPrompt(text string) func(context.Context, *Page) error {
 	return func(_ context.Context, p *Page) error {
 		p.you.Person().Send(p.you, text)

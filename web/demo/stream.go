@@ -80,7 +80,6 @@ func (p *Page) hello() wireHello {
 	return h
 }
 
-// send sends all changes since the last call.
 func (s *pageStream) send() error {
 	for _, c := range s.p.opts.Telegram.Chats() {
 		if err := s.chat(c); err != nil {
