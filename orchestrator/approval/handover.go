@@ -51,7 +51,7 @@ func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 
 func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // cannot block: the channel has room for one decision, and there is only one
+		own.decided <- d // cannot block: the channel has room for the only decision
 		delete(r.own, request)
 		return nil
 	}

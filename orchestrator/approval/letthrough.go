@@ -10,7 +10,7 @@ import (
 )
 
 // autoApproval returns the permission that allows a request without asking the user: a rule, the permission mode, or an
-// allowed tool of the configuration. It returns "" if there is none, or if the request asks for wider rights or is
+// allowed tool of the configuration. It returns "" if no permission does, or if the request asks for wider rights or is
 // incomplete. The caller checks ductor's own files separately (touchesOwn).
 func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, error) {
 	if !canAutoApprove(approval) {

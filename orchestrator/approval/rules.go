@@ -13,7 +13,7 @@ import (
 const sameInputBytes = 2000
 
 // offeredRules returns the rules that a user can create from an approval: session is valid in the session, and lasting
-// in the conversation. An empty Kind means that there is no rule. Both rules cover the approval itself.
+// in the conversation. An empty Kind means no rule. Both rules cover the approval itself.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {

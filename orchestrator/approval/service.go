@@ -181,7 +181,6 @@ func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 
-// mayDecide reports whether a user is an approver.
 func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
