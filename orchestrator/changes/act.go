@@ -219,7 +219,6 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// mostListed limits the list of checkpoints.
 const mostListed = 60
 
 func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.TurnChanges, error) {
@@ -236,7 +235,6 @@ func (s *Service) SessionChanges(ctx context.Context, in orchestrator.Conversati
 	return slices.DeleteFunc(all, func(c orchestrator.TurnChanges) bool { return c.Session != session }), err
 }
 
-// placeOf returns the working directory and environment of a conversation.
 func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (git.Place, error) {
 	st, err := s.engine.Status(ctx, in)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostDiff limits the size of a diff.
 const mostDiff = 8 << 20
 
 func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {

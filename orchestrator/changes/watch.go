@@ -19,7 +19,6 @@ const (
 	afterMost = 20 * time.Second // for the snapshot after a turn
 )
 
-// watch observes the file changes of one turn.
 type watch struct {
 	s       *Service
 	turn    orchestrator.Turn
@@ -209,7 +208,6 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	return changed
 }
 
-// drop deletes the snapshot before the turn.
 func (w *watch) drop() {
 	ctx, cancel := context.WithTimeout(w.s.life, afterMost)
 	defer cancel()
@@ -267,7 +265,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the files before the turn have no usable snapshot. It returns "" if there is one.
+// reason returns why the snapshot before the turn is unusable, or "" if it is usable.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
