@@ -67,7 +67,6 @@ type lane struct {
 	of      orchestrator.AgentEnv
 }
 
-// questionKey is the context key of a *question.
 type questionKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
@@ -208,7 +207,6 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	return a, nil
 }
 
-// modelOf returns the model of a question.
 func (e *Engine) modelOf(ctx context.Context, q orchestrator.ConsultQuestion,
 	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
 	if q.Model.Agent != "" {

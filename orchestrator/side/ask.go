@@ -141,7 +141,6 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	return result, nil
 }
 
-// run runs an agent and traces it.
 func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	if a.Tracer == nil {
 		return a.Gateway.Run(ctx, agent, req, emit)
@@ -155,7 +154,6 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	return result
 }
 
-// withQuestion adds a question to a request.
 func withQuestion(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt
