@@ -83,7 +83,7 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants or
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// waitingJob returns the job that will run the prompt of a turn later. It returns ErrNoJob if there is no such job.
+// waitingJob returns the job that will run the prompt of a turn later, or ErrNoJob.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {

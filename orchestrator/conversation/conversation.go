@@ -28,7 +28,7 @@ type conversation struct {
 	// running is the running turn, or nil. All goroutines may load it. Only functions in the inbox store a new value.
 	running atomic.Pointer[running]
 
-	aborts  atomic.Int32 // aborts that are not recorded yet; no queued turn starts while there are any
+	aborts  atomic.Int32 // unrecorded aborts; until they are recorded, no queued turn starts
 	queue   []waiting
 	start   start
 	cleared int // number of aborts that emptied the queue
@@ -39,7 +39,6 @@ type conversation struct {
 	titles  titles
 }
 
-// lastTurn is the last ended turn.
 type lastTurn struct {
 	turn   turn.Last
 	absent map[string]string // reasons why the turn did not get some MCP servers of the owner, by server
@@ -48,7 +47,8 @@ type lastTurn struct {
 // start determines when queued turns start after a restart of ductor.
 type start struct {
 	later bool // start turns only after the outcomes of the previous process are shown
-	// redelivered is closed when the chat shows the outcomes of the previous process. It is nil if there are none.
+	// redelivered is closed when the chat shows the outcomes of the previous process. It is nil if all of them are
+	// shown.
 	redelivered <-chan struct{}
 }
 
@@ -148,7 +148,6 @@ func (c *conversation) ahead() int {
 	return n
 }
 
-// find returns the index of a turn in the queue, or -1.
 func (c *conversation) find(id cli.TurnID) int {
 	return slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.ID == id })
 }
@@ -188,7 +187,7 @@ func (in *inbox) handle(f func()) {
 	}
 }
 
-// add appends a message. It returns true if there is no other message, so that the caller must run it.
+// add appends a message. It returns true if m is the only message, so that the caller must run m.
 func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -203,7 +202,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the first message, which has been handled, and returns the next one. It returns false if there is none.
+// next removes the first message, which has been handled, and returns the next one, or false.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -50,8 +50,8 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns the tool servers for an agent of a conversation in an environment.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns the owner's MCP servers that the agent of a request gets, and those that it does not get.
-	// wanted reports whether the turn should have a server. OwnersServers is nil if the owner configured none.
+	// OwnersServers returns the owner's MCP servers that the agent of a request gets, and all others. wanted reports
+	// whether the turn should have a server. OwnersServers is nil if the owner configured none.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
 	// Secrets returns the secrets of a directory and its agents, which must not be shown or stored. It may be nil.
@@ -159,7 +159,7 @@ type OnFailure struct {
 
 // Roles are the configured roles. They may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role returns a role by its name, or false if there is none.
+	// Role returns a role by its name, or false.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string

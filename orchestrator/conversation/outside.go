@@ -46,7 +46,6 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
 }
 
-// moveOutsider sets the directory of an Outsider's conversation.
 func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
 	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
 	if err != nil {

@@ -69,7 +69,6 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.finish(p.req, result)
 }
 
-// finish records and shows the outcome of the turn.
 func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	outcome := r.running.Finish(result)
 	if r.turn.Wants.Purpose.Job != "" {

@@ -94,7 +94,7 @@ func (e *Engine) Roles() []string {
 		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role returns a role that users can choose. It returns false if there is no such role.
+// Role returns a role that users can choose, or false.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
 // role returns a role that users can choose.
@@ -290,7 +290,6 @@ func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation
 	return who, nil
 }
 
-// modeFor returns the permission mode of a turn.
 func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
 	if r.OfChat() {
 		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)

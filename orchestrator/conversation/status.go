@@ -52,7 +52,6 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	return st, nil
 }
 
-// addActivity adds the running and waiting turns to st.
 func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
 	c, err := e.conversation(id)
 	if err != nil {
