@@ -26,7 +26,7 @@ const Repeated = "[the request below]"
 
 // Told is the history for an agent.
 type Told struct {
-	Text    string // text to put before the prompt; empty if there is no history
+	Text    string // text to put before the prompt; empty without history
 	Turns   int    // number of included turns, including shortened ones
 	LeftOut int    // number of turns, or parts of turns, that did not fit
 	// Shortened means that one of Turns is included only in part.
