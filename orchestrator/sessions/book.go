@@ -60,7 +60,6 @@ func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engin
 
 var _ orchestrator.Sessions = (*Book)(nil)
 
-// titleMax limits a title, in bytes.
 const titleMax = 200
 
 // FindSessions implements orchestrator.Sessions.
