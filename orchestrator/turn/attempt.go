@@ -51,7 +51,6 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	return result, promptSent
 }
 
-// run runs the attempt and returns its result.
 func (a *attempt) run() cli.Result {
 	a.promptSent.Store(a.resumes)
 	a.req.Started = a.recordStart(a.turn, a.req.Dir)
@@ -118,7 +117,6 @@ func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	}
 }
 
-// event handles an event of the agent.
 func (a *attempt) event(ev cli.Event) {
 	a.known.Learn(a.record, ev)
 	if reported, ok := ev.(cli.LimitsReported); ok {
@@ -178,7 +176,6 @@ func (a *attempt) ask() cli.Result {
 // gatewayRun is the method Run or Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
-// runAgent runs the agent and traces the run.
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	if a.runner.opts.Tracer == nil {
 		return run(a.ctx, a.turn.Agent, a.req, emit)

@@ -12,9 +12,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that shortens the context. The text of its result compares the context before and after. Both
-// sizes are those that /context shows: the sizes that an agent reports for a compaction may omit its instructions and
-// tools.
+// compact runs a turn that shortens the context. The text of its result compares the context before and after. /context
+// shows the same sizes. The sizes that an agent reports for a compaction may omit its instructions and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill

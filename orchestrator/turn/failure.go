@@ -52,8 +52,8 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 }
 
 // Available returns the agent that should run a turn now. This is who, or the configured substitute if who gets no
-// turns for a while. At a usage limit there is a substitute only with orchestrator.LimitHandOff. If the turn names its
-// agent, there is none.
+// turns for a while. A usage limit alone needs orchestrator.LimitHandOff. A turn that names its agent gets no
+// substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -68,8 +68,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent that may run a turn without asking the user. It never returns one of others. It
-// returns false if there is no such agent.
+// substitute returns a configured agent that may run a turn without asking the user. It returns false if the only such
+// agents are in others.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {

@@ -25,7 +25,7 @@ func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 }
 
 // handOff adds the history that the agent missed to the prompt. If the history does not fit, the configured model
-// summarizes it. If there is no such model, or the model fails, ductor shortens the history.
+// summarizes it. Without such a model, or if it fails, ductor shortens the history.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
 	turns, err := a.missed()
@@ -120,7 +120,7 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 // turn follows.
 const LaterJob = "later-"
 
-// repeats returns the turn whose prompt t repeats. It returns "" if there is none. The turn of a LaterJob repeats the
+// repeats returns the turn whose prompt t repeats. It returns "" for a new prompt. The turn of a LaterJob repeats the
 // turn in the job's ID, unless a user changed the prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)

@@ -105,7 +105,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes reasoning to a Fanout. No part of a secret was passed before, so there is nothing to retract.
+// passThought passes reasoning to a Fanout. No part of a secret was passed before, so nothing must be retracted.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

@@ -163,7 +163,6 @@ func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	return out
 }
 
-// outcome builds the outcome of the turn.
 func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{
