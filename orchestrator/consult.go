@@ -38,7 +38,7 @@ type ConsultQuestion struct {
 // their names.
 type ContextFiles struct {
 	Files    []Attachment
-	Contents string // text for the prompt; ends in an empty line, or is empty if there are no files
+	Contents string // text for the prompt; ends in an empty line; empty without files
 }
 
 // ConsultAnswer is a model's answer.

@@ -42,7 +42,7 @@ type Receipt struct {
 	// turn, or aborted that turn.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
-	At   time.Time // when a job runs the prompt; zero if there is no job
+	At   time.Time // when a job runs the prompt; zero without a job
 }
 
 // AbortReport reports the effect of an abort.
@@ -51,7 +51,7 @@ type AbortReport struct {
 	Dropped int  // removed queued turns
 	// Questions is the number of aborted questions to models outside of turns; see Consults.
 	Questions int
-	// Unshown is a finished turn whose answer the chat shows only in part. It is empty if there is none.
+	// Unshown is a finished turn whose answer the chat shows only in part; it may be empty.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping

@@ -153,7 +153,7 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 // JobStatus is a job with its next run and its latest results.
 type JobStatus struct {
 	Job     Job
-	Next    time.Time // zero if there is no next run
+	Next    time.Time // zero for none
 	Planned time.Time // time at which Next was computed
 	JobResult
 	Runs    int     // ended runs, without skipped ones
@@ -234,7 +234,6 @@ type JobRunResult struct {
 	CostUSD  float64 // cost of all attempts
 }
 
-// jobTurn is the prefix of the IDs of the turns of jobs.
 const jobTurn = "job-"
 
 // Turn returns the turn ID of the current attempt.

@@ -101,7 +101,7 @@ func CheckSessionName(name string) error {
 type SessionNames interface {
 	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// OwnSession returns the session with a name in a conversation. It returns "" if there is none.
+	// OwnSession returns the session with a name in a conversation, or "".
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
 }
 
