@@ -91,7 +91,6 @@ func run(names []string) error {
 	return nil
 }
 
-// hunt builds and runs the simulated world.
 type hunt struct {
 	dir   string
 	sound found // violations of the seeds that were played without a defect

@@ -201,7 +201,6 @@ func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	return agents[:1]
 }
 
-// heal ends all faults.
 func (o *ordeal) heal() {
 	o.spoiled.Heal()
 	o.mu.Lock()

@@ -195,7 +195,6 @@ func (w *world) environment() []string {
 	return env
 }
 
-// daemon is a started ductor.
 type daemon struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
@@ -263,7 +262,6 @@ func (w *world) up() bool {
 	}
 }
 
-// kill kills ductor.
 func (w *world) kill() {
 	if w.up() {
 		w.daemon.ended = true

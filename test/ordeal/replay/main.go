@@ -32,7 +32,6 @@ func inBubble(do string) string {
 `
 }
 
-// changes returns all changes.
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
 // chances replaces random numbers. A bubble has one sequence for each purpose. With one sequence for all, numbers for

@@ -190,7 +190,6 @@ const notPromised = `## What is not promised
 - Seeds are samples. That none fails shows that failures are rare, not that there are none.
 `
 
-// number formats a number with commas.
 func number(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

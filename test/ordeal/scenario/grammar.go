@@ -323,7 +323,6 @@ func parseActs(words []string) (list []Act, err error) {
 	return list, nil
 }
 
-// setField sets a field to the value of one word.
 func setField(field reflect.Value, word string) error {
 	switch v := field.Interface().(type) {
 	case Quoted:

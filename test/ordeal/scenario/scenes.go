@@ -16,7 +16,6 @@ func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	return p
 }
 
-// shared returns mostly a place with several users.
 func (g *generator) shared() Place {
 	if len(g.places) > 0 && g.chance(60) {
 		return pick(g, g.places...)

@@ -91,7 +91,6 @@ func prepare(path string, seed uint64) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// options returns the options of the database.
 func (d *storage) options() store.Options {
 	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, LeftOpen: func(release func() error) {
 		d.mu.Lock()

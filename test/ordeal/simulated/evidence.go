@@ -66,7 +66,6 @@ func (p *player) lookBehind() {
 	}
 }
 
-// stored reads ductor's database.
 func stored(state string) (judge.Stored, error) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
 	if err != nil {

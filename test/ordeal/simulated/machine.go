@@ -49,7 +49,6 @@ func (m *machine) lookPath(name string) (string, error) {
 	return filepath.Join(binDir, base), nil
 }
 
-// start starts a program.
 func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 	path, err := m.lookPath(cmd.Path)
 	if err != nil {
