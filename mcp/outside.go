@@ -21,7 +21,7 @@ type Outside struct {
 	Owner func() orchestrator.PersonID // the user for whom they act; 0 if there is none
 }
 
-// outsideWindow is the time in which an Outsider has the limits of a turn.
+// outsideWindow is the period for which an Outsider has the limits of one turn.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
@@ -168,7 +168,7 @@ func has(c call) string {
 	return "this turn has"
 }
 
-// shown returns the turn of a call with the conversation that shows it, which may differ from the turn's own.
+// shown returns the turn of a call, with the conversation in which users see it; see ConversationID.Shown.
 func shown(c call) orchestrator.Turn {
 	turn := c.Turn
 	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()

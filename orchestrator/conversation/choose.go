@@ -148,7 +148,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 }
 
 // scheduleLaterFor is scheduleLater for a user who pressed a button. The job gets the rights of the chat if both the
-// turn and the user have them, but at most the chat's current mode, and never bypass.
+// turn and the user have them. Its mode is at most the chat's current mode, and never bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {

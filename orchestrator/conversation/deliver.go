@@ -56,8 +56,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. rest receives whether the
-// chat shows the parts that are added later, and is nil if there are none.
+// deliverOutcome shows an outcome. The returned channel receives true if the chat shows it. rest receives true if the
+// chat shows the parts that are added later; it is nil if nothing is added.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -198,7 +198,7 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 }
 
 // record stores a fact that the chat shows or will show. It returns the error of the first try. If that try fails,
-// record retries in the background until the write succeeds or the engine ends. The channel receives whether the write
+// record retries in the background until the write succeeds or the engine ends. The channel receives true if the write
 // succeeded.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
