@@ -117,9 +117,9 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// skipOverlapping skips a run if another run of the job is open and the job's policy forbids overlaps, or if too many
-// runs of the job are waiting. It does not skip late runs of a job with orchestrator.MissedAll: they wait for each
-// other, up to a higher limit.
+// skipOverlapping skips a run if another run of the job is open and the job's policy forbids overlaps. It also skips a
+// run if too many runs of the job are waiting. It does not skip late runs of a job with orchestrator.MissedAll: they
+// wait for each other, up to a higher limit.
 func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open

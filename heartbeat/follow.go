@@ -76,8 +76,8 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 	return s.notify(ctx, r)
 }
 
-// submitTurn submits the turn of a waiting run. If ductor crashes before it stores that the turn was submitted, it
-// submits the same turn ID again, which has no effect.
+// submitTurn submits the turn of a waiting run. If ductor crashes before the store records the submission, the next
+// process submits the same turn ID again, which has no effect.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)

@@ -136,7 +136,8 @@ type Consults interface {
 
 // ConsultStore stores consultations and work. internal/store implements it.
 type ConsultStore interface {
-	// AddEntry stores a consultation or work that has ended, with its steps, and adds it to the totals of its session.
+	// AddEntry stores an ended consultation or ended work with its steps, and adds the entry to the totals of the
+	// session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of a kind in a session. If id is empty, it searches all sessions of the
 	// conversation. If no entry has the kind, it returns the newest entry of any kind that is not a turn, or
