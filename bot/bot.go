@@ -50,8 +50,8 @@ type Options struct {
 
 	Lost        time.Time                           // ductor may have lost track of messages before this time
 	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // wait for further files of an album; default 1.5 s; negative: none
-	PasteWindow time.Duration                       // wait for the next part of a split message; default 300 ms; negative: none
+	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
+	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
 	Aliases func() map[string]naming.Alias // returns the current aliases for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available

@@ -169,7 +169,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. It also moves the language and the open approvals of the group.
+// Moved implements updates.Handler. The group's language and open approvals move too.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {

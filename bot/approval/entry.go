@@ -145,7 +145,7 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 }
 
 // missing returns the notice about a message that may not have arrived. The screen does not send the approval again
-// by itself. A button on the notice turns the notice into the approval.
+// without a user's request. A button on the notice turns the notice into the approval.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {

@@ -14,8 +14,8 @@ import (
 // fullTextMax is the maximum number of messages of a full text.
 const fullTextMax = 16
 
-// fullText returns the complete request in at most fullTextMax messages. If the request is longer, one more message
-// says so.
+// fullText returns the complete request in at most fullTextMax messages. If the request is longer, it adds one
+// message that reports this.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {

@@ -113,7 +113,8 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 }
 
 // listening returns the open approval that waits for a user's next message, or nil. If several wait, it returns the
-// one with the user's latest press. After a restart, an approval waits again once its message has been edited.
+// approval whose button the user pressed last. After a restart, an approval waits again once its message has been
+// edited.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func (c *card) dueLocked() (time.Time, bool) {
 }
 
 // changesLocked returns when the card's content next changes without an event, for example the running time of a
-// tool. It returns false if there is no such time.
+// tool. It returns false if the content will not change.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:

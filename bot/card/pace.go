@@ -142,7 +142,7 @@ func (a *alarm) set(at, now time.Time) {
 // waits for Idle. Characters are Unicode code points.
 type Pacing struct {
 	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits for Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // text from this length is due at once; 0: no limit
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text is due; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // any text is due after this silence
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // text is due at the end of a sentence
 	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // text is due at the end of a paragraph

@@ -50,8 +50,8 @@ func New(o Options) *Screen { return &Screen{o: o} }
 func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
 // Doctor answers "/doctor". The answer replies to the message replyTo unless that is 0. Doctor immediately sends a
-// message and later edits it into the report. If ductor restarts before the report, the message says so. Groups get
-// no report, because it describes the machine.
+// message and later edits it into the report. If ductor restarts before the report, the message mentions the restart.
+// Groups get no report, because it describes the machine.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {

@@ -216,8 +216,8 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter returns the number of the list item after the one with number last. It is the number in the source, but
-// no number appears twice.
+// numberAfter returns the number of the list item after the item with number last. It is the number in the source,
+// but no number appears twice.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
 	number, _ := written.(int)

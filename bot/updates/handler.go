@@ -39,8 +39,8 @@ type Handler interface {
 
 // Turns creates turns from prompts.
 type Turns interface {
-	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. w overrides the choices
-	// of the conversation.
+	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. w overrides the choices of
+	// the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// EditQueued changes the text of the queued turn of a message. It returns false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)

@@ -141,7 +141,7 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns those of the named files that exist: non-empty files in there, empty files in empty.
+// splitExisting returns which of the named files exist: non-empty files in there, empty files in empty.
 func splitExisting(root *os.Root, all []string) (there, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)

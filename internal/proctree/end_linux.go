@@ -27,8 +27,8 @@ const (
 )
 
 // End sends SIGTERM to every member. After grace, or when ctx is done, it sends SIGKILL to the remaining members. A
-// process may fork during a scan. So End scans until it finds no member and the kernel reports that the control
-// group, if there is one, is empty. It returns an error if processes survive SIGKILL for KillPatience.
+// process may fork during a scan. So End scans until it finds no member and the kernel reports an empty control group
+// (if one exists). It returns an error if processes survive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -102,7 +102,7 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before kill if there are many. If a program has reached its limit of processes, each kill
+// freeze stops the members before kill if they are many. If a program has reached its limit of processes, each kill
 // allows another fork. So every member that can fork must be stopped before the first kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32

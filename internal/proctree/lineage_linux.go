@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Lineage lists a process and its ancestors, starting with the process. If one of them ends in the meantime, it
+// Lineage lists a process and its ancestors, starting with the process. If any of them ends in the meantime, it
 // returns an error, because the kernel then gives the children another parent. Lineage stops at an ancestor that this
 // user may not see, for example a process of another user if /proc is mounted with hidepid.
 func Lineage(pid int) (line []ID, err error) {

@@ -1,6 +1,6 @@
 package proctree
 
-// Marked lists the live processes whose environment contains one of the entries in marks ("NAME=value"). It scans all
+// Marked lists the live processes whose environment contains any entry of marks ("NAME=value"). It scans all
 // processes once.
 func Marked(marks ...string) ([]ID, error) {
 	var ids []ID

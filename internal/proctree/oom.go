@@ -37,8 +37,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles lists the possible files for the contents of /proc/self/cgroup. In a container with cgroup version 1, the
-// path there is the host's path, but the mounted directory is the container's own.
+// oomFiles lists the possible files for the contents of /proc/self/cgroup. In a container with cgroup version 1, that
+// path is the host's, but the mounted directory is the container's own.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

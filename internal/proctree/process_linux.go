@@ -19,7 +19,7 @@ type ID struct {
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
-// LookUp returns the process that currently has a pid, or false if there is none.
+// LookUp returns the process that currently has a pid, or false if no process has it.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether a process has one of the entries ("NAME=value") in its environment. known is false if
-// this cannot be determined now, because the process is in an exec. A process that may not be inspected counts as one
-// without the entries.
+// hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if
+// this cannot be determined now, because the process is in an exec. A process that may not be inspected counts as
+// having none.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

@@ -107,12 +107,12 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	}
 }
 
-// groupPopulated reports whether the kernel reports a live member, even one that is invisible here or that a scan
-// missed.
+// groupPopulated reports whether the kernel reports a live member. The member may be invisible here, or a scan may
+// have missed it.
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 
-// Held reports whether a live member exists. If there is a control group, Held asks only the kernel, so it ignores
-// members that left the group. Use it to wait for members, not to end them.
+// Held reports whether a live member exists. With a control group, Held asks only the kernel, so it ignores members
+// that left the group. Use it to wait for members, not to end them.
 func (t *Tree) Held() bool {
 	if t.cg.Path != "" && !t.inside {
 		return t.cg.Populated()

@@ -36,7 +36,7 @@ func newConsole(in *os.File, out io.Writer) *console {
 // Say writes a line.
 func (c *console) Say(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
 
-// Ask asks a question and returns the answer, which is one line.
+// Ask implements setup.Console. An answer is one line.
 func (c *console) Ask(ctx context.Context, question, preset string) (string, error) {
 	if c.in == nil {
 		return preset, nil
