@@ -145,8 +145,8 @@ func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text 
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard shows a turn in its card and in the icon of its topic, posts a notice if the agent is silent, and sends
-// the files that the answer names. The caller must not call Show concurrently.
+// turnCard shows a turn in its card and in the icon of its topic. It also posts a notice if the agent is silent, and
+// sends the files that the answer names. The caller must not call Show concurrently.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

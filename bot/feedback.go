@@ -30,15 +30,14 @@ type feedback interface {
 	Unbutton(id orchestrator.ConversationID, message int)
 	// Rebutton replaces the buttons of a message of the bot. It does not wait.
 	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
-	// Remove deletes a user's message that no other user may read, or asks the user to delete it if the bot may not. It
-	// does not wait.
-	Remove(id orchestrator.ConversationID, message int)
 	// Remove deletes a user's message that contains a secret. If the bot may not delete it, Remove asks the user to
 	// do so. Remove does not wait.
-	Tidy(chat int64, message int)
+	Remove(id orchestrator.ConversationID, message int)
 	// Tidy deletes a message that users no longer need, if the bot may. Tidy does not wait.
-	Say(id orchestrator.ConversationID, text string)
+	Tidy(chat int64, message int)
 	// Say sends a text without storing it first. Say does not wait.
+	Say(id orchestrator.ConversationID, text string)
+	// Slowed returns how Telegram slows a chat down.
 	Slowed(chat int64) outbox.Slowdown
 }
 

@@ -96,8 +96,8 @@ func (s *Screen) MoveGroup(chat int64) {
 }
 
 // WaitingHint returns the note that an agent waits for its user, or "" if no agent does. A message answers the agent
-// only if it replies to the question, if the user pressed a button that asks for words, or if onlyQuestion returns
-// the question.
+// only if it replies to the question, or if the user pressed a button that asks for words. It also answers the
+// question that onlyQuestion returns.
 func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

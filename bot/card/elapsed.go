@@ -48,7 +48,8 @@ func (t *toolLine) timed() bool {
 	return t != nil && !t.ended() && t.held == "" && !t.ran.since.IsZero()
 }
 
-// elapse updates the running times of tools in segment from and later ones. It does not change earlier messages.
+// elapse updates the running times of tools in all segments starting with index from. It does not change earlier
+// messages.
 func (d *document) elapse(now time.Time, from int) {
 	if d.running == 0 {
 		return
@@ -60,8 +61,8 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 }
 
-// nextElapse returns when a running time alone justifies an edit. It returns false if no tool runs in segment from or
-// later ones.
+// nextElapse returns when a running time alone justifies an edit. It returns false if no tool runs in the segments
+// starting with index from.
 func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

@@ -96,9 +96,9 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or until there are most messages. If most
-// is 0, their number has no limit. limit is the maximum size of the last message. cut reports that the rest does not
-// fit.
+// extend adds starts until the rest of the document fits into one message, or until the number of messages reaches
+// most. If most is 0, their number has no limit. limit is the maximum size of the last message. cut reports that the
+// rest does not fit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])

@@ -17,7 +17,8 @@ import (
 const tailBytes = 3200
 
 // layout cuts the document into messages. The first messages start at begun. limit is the maximum size of the last
-// message. If most messages cannot hold the document, cut is true and the last message shows the newest part.
+// message, and most the maximum number of messages. If they cannot hold the document, cut is true and the last
+// message shows the newest part.
 func (d *document) layout(begun []position, limit, most int) (starts []position, texts []render.Text, cut bool) {
 	if most > 0 {
 		most = max(most, len(begun))

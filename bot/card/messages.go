@@ -105,7 +105,7 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 }
 
 // before reports whether call a has priority over b, which is for an earlier message. While text still comes, the
-// part that was edited longest ago is next, so that changes of an older part do not stop the growth of the newest.
+// part that was edited longest ago is next. Otherwise changes of an older part could stop the growth of the newest.
 // But a message must be complete before the next message is sent.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {

@@ -129,8 +129,8 @@ func (d *document) within(before, p position) bool {
 	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
 }
 
-// reach returns where message i ends in the current document. It leaves text at the document's end that may still
-// change to the next message.
+// reach returns where message i ends in the current document. Text at the document's end that may still change
+// belongs to the next message.
 func (d *document) reach(starts []position, i int) position {
 	if i+1 < len(starts) {
 		return starts[i+1]

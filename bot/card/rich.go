@@ -151,8 +151,9 @@ func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich reports whether the card can be a rich message. It cannot if Telegram rejected it, if the card already
-// has several messages, or if its message has an unknown outcome, because then another message gets the missing text.
+// takesRich reports whether the card can be a rich message. It cannot if Telegram rejected it, or if the card already
+// has several messages. It also cannot if its message has an unknown outcome, because then another message gets the
+// missing text.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

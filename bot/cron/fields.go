@@ -18,7 +18,7 @@ type field struct {
 	label string
 	more  bool                            // only shown behind the button More
 	value func(j orchestrator.Job) string // formats the value for users
-	// plain reports whether the value is the default; the job's page then omits it. nil if other lines show the
+	// plain reports whether the value is the default, which the job's page omits. It is nil if other lines show the
 	// value.
 	plain func(j orchestrator.Job) bool
 

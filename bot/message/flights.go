@@ -35,7 +35,8 @@ func (f *flights) end(chat int64) {
 	f.landed = make(chan struct{})
 }
 
-// next returns a channel that is closed when the next message of a chat is stored, or nil if none is being sent.
+// next returns a channel that is closed when the next message of a chat is stored, or nil if no message is being
+// sent.
 func (f *flights) next(chat int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

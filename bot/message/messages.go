@@ -70,7 +70,7 @@ type Spec struct {
 	Called  func(*Message) // called after each call, except if the call is retried; may be nil
 }
 
-// Open returns the message of a spec. If the message is stored, it continues there.
+// Open returns the message of a spec. If the message is stored, it continues with the stored state.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key

@@ -8,8 +8,8 @@ import (
 // Words contains the labels of a diff picture.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone. It returns false if the diff has more than most rows, or if the font lacks a
-// character. The caller then sends the diff as a file.
+// Diff draws a unified diff for a phone. most limits the rows. If the diff has more rows, or if the font lacks a
+// character, Diff returns false, and the caller sends the diff as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
 	const perColumn = 8 // bytes; a longer diff cannot fit, so skip the layout
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {

@@ -78,7 +78,7 @@ func (s *source) quote(all []Entity, e Entity) {
 	}
 }
 
-// breaks counts the line breaks at the offset at.
+// breaks counts consecutive line breaks from an offset on.
 func (s *source) breaks(at int) (n int) {
 	for at+n < len(s.units) && s.units[at+n] == '\n' {
 		n++

@@ -102,7 +102,7 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 // Typing shows "typing…" for some seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// Unlike for messages, the call must name the General topic of a forum.
+		// Typing must name the General topic of a forum, which messages must not.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }

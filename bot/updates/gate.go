@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// gate checks the allowlist, and only here. Not safe for concurrent use.
+// gate checks the allowlist. No other code does. Not safe for concurrent use.
 type gate struct {
 	allow    Allow
 	me       Identity

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// With these methods of its queue, a content task waits for the network without delaying commands, merges parts that
-// belong to it, and passes the point after which an abort no longer drops it.
+// A content task uses these methods of its queue while it waits for the network or for further parts. After commit,
+// an abort no longer drops the task.
 
 // gather records that t waits for further parts, so an abort may drop it. It returns false if t was dropped.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }

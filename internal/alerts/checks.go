@@ -85,7 +85,7 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin is how recently an agent must have run a turn for LogIns to check it.
+// usedWithin limits LogIns to agents that ran a turn recently.
 const usedWithin = 30 * 24 * time.Hour
 
 // LogIns checks whether installed agents with recent turns are logged in.

@@ -203,8 +203,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group of a process in which it can create groups for its children. The error explains why
-// it cannot.
+// GroupParent returns the group in which a process can create groups for its children: its own group. The error
+// explains why the process cannot create any.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

@@ -100,7 +100,7 @@ func readExactly(in io.Reader, size int64) ([]byte, error) {
 // ErrAnswer means that the input is not the output of Main.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer parses the output of Main, with at most most bytes of content. For any other input it returns ErrAnswer.
+// ReadAnswer parses the output of Main. most limits the content, in bytes. For any other input it returns ErrAnswer.
 func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error) {
 	r := bufio.NewReader(io.LimitReader(from, most+maxAnswerLine))
 	line, err := r.ReadBytes('\n')

@@ -66,8 +66,8 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of a file below a directory, at most most bytes. It reads the file only once. Errors are
-// *Error.
+// Read returns the content of a file below a directory. most limits the content, in bytes. Read reads the file only
+// once. Errors are *Error.
 func Read(dir, below string, most int64) ([]byte, error) {
 	folder, name, err := openParent(dir, below)
 	if err != nil {

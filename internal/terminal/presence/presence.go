@@ -1,5 +1,5 @@
-// Package presence reports whether the user is away from this machine, either because the user chose that, or because
-// logind reports all sessions of the user as locked or idle.
+// Package presence reports whether the user is away from this machine. The user is away by choice, or if logind
+// reports all sessions of the user as locked or idle.
 //
 // The package does not decide what happens while the user is away.
 package presence
