@@ -109,9 +109,9 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation of an approval that is shown in the conversation in. The two differ if the topic is
-// gone or the group has moved. home does not compare message ids, because a press may arrive before Telegram has
-// answered the call that sent the message.
+// home returns the conversation to which an approval belongs. in is the conversation that shows the approval's
+// message. The two differ if the topic is gone or the group has moved. home does not compare message ids, because a
+// press may arrive before Telegram has answered the call that sent the message.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)

@@ -93,7 +93,7 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 		[]button{a.button("common.back", opBack)})
 }
 
-// shownRule returns a rule as a message shows it. It reports whether it omits a part.
+// shownRule returns a rule as a message shows it. It reports whether the message omits a part of the rule.
 func (a view) shownRule(rule string) (string, bool) {
 	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }

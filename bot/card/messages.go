@@ -165,8 +165,8 @@ func (s *messages) addPartsLocked(i int) {
 	}
 }
 
-// perform makes a call that begin recorded. It returns an error if the call may be repeated, or if no call is
-// possible.
+// perform makes the call act, which the caller has passed to begin. It returns an error if the call may be repeated,
+// or if no call is possible.
 func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()

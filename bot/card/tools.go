@@ -222,7 +222,7 @@ func (d *document) fold() {
 	}
 }
 
-// absorb makes t's line represent the tools of other too.
+// absorb makes t's line represent the tools of the line other too.
 func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}

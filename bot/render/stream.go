@@ -140,8 +140,8 @@ func (s *Stream) fence(after []byte) string {
 	return ""
 }
 
-// divide ends a block that is longer than after, at the end of a line or word if possible. The result depends only on
-// the source, not on how Append received it.
+// divide ends a block that is too long for one parse. after is the beginning of the block. divide ends it at the end
+// of a line or word if possible. The result depends only on the source, not on how Append received it.
 func (s *Stream) divide(after []byte) {
 	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
 	part, seam := after, ""

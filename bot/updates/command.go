@@ -94,7 +94,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord reports whether a text is one of words, apart from case and punctuation at the end.
+// isAbortWord reports whether a text is in the list words. It ignores case and punctuation at the end.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })

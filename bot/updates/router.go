@@ -355,8 +355,9 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit handles an edited message as a new message if isNew returns true. Otherwise the receiver changes the prompt if
-// it is still queued. edit ignores messages without text, because a live location is edited every few seconds.
+// edit handles an edited message as a new message if seen.isNew returns true. Otherwise the receiver changes the
+// prompt if it is still queued. edit ignores messages without text, because a live location is edited every few
+// seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)

@@ -28,9 +28,9 @@ func Start() (started func() error) {
 	}
 }
 
-// Release returns freed heap memory, and the pages of the program's file, most of which only the start used. The
-// pages stay in the kernel's cache, from which the kernel may now drop them. Loading 16 of them again takes a
-// microsecond.
+// Release returns freed heap memory and the pages of the program's file to the kernel. Only the start used most of
+// these pages. They stay in the kernel's cache, from which the kernel may now drop them. Loading 16 of them again
+// takes a microsecond.
 func Release() error {
 	debug.FreeOSMemory()
 	mappings, err := programMappings()

@@ -61,13 +61,13 @@ func allSettings() []settings {
 	}
 }
 
-// Installed returns the settings files of the user's CLIs. After contains ductor's hooks. Installed returns ErrNoCLI
-// if the user has no such CLI.
+// Installed returns the settings files of the user's CLIs, with ductor's hooks in File.After. It returns ErrNoCLI if
+// the user has no such CLI.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.add })
 }
 
-// Uninstalled is like Installed, but After does not contain ductor's hooks.
+// Uninstalled is like Installed, but File.After does not contain ductor's hooks.
 func (m Machine) Uninstalled() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.remove })
 }

@@ -1,5 +1,5 @@
-// Package client connects `ductor attach` to ductor, and reconnects after a restart. It shows package screen in a
-// terminal, and plain lines in a pipe.
+// Package client connects `ductor attach` to ductor, and reconnects after a restart. In a terminal it shows the
+// screen that package screen computes. In a pipe it prints plain lines.
 package client
 
 import (

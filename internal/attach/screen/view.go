@@ -242,7 +242,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		at = len(all) - 1
 		c.upto = drawn(at).len()
 	}
-	// Scrolling may move upto out of its entry.
+	// upto may be outside of its entry after scrolling.
 	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
 	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
 		c.upto -= drawn(at).len()
