@@ -88,7 +88,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 // endProbe closes a session that was opened only to query the agent. The agent deletes the session if it can.
 func (s *session) endProbe(ctx context.Context) error {
 	if s.process.hello.Capabilities.Session.Delete != nil {
-		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // an unused session may remain
+		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // best effort
 	}
 	return s.live.Close(context.WithoutCancel(ctx))
 }
