@@ -197,8 +197,8 @@ type Terminator string
 const (
 	EndedByItself     Terminator = ""
 	EndedByStop       Terminator = "stop"       // Process.Stop
-	EndedByAge        Terminator = "max age"    // it ran too long
-	EndedOrphaned     Terminator = "orphaned"   // the program ran too long
-	EndedByTerminated Terminator = "terminated" // ductor was away for too long
+	EndedByAge        Terminator = "max age"    // the program ran too long
+	EndedOrphaned     Terminator = "orphaned"   // ductor was away for too long
+	EndedByTerminated Terminator = "terminated" // the machine was shut down, or the runner was terminated
 	EndedUnseen       Terminator = "unseen"     // the program ended while no runner watched it
 )

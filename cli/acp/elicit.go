@@ -20,8 +20,8 @@ import (
 const (
 	maxFields  = 20
 	maxChoices = 15       // of a field
-	maxMessage = 150      // characters above an address
-	maxURL     = 700      // characters of the message before a URL
+	maxMessage = 150      // characters of the message above a URL
+	maxURL     = 700      // characters
 	maxHost    = 48       // bytes; a card cuts longer headers
 	maxForm    = 64 << 10 // bytes of a request
 )
