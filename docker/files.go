@@ -34,7 +34,7 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []b
 // maxRealBytes limits a list of resolved paths.
 const maxRealBytes = 16 << 20
 
-// RealPaths resolves paths in the container; see rooted.RealPaths. Its errors are those of ReadFile.
+// RealPaths is rooted.RealPaths in the container. Its errors are those of ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {

@@ -65,13 +65,12 @@ func (c *copiedFiles) forget(files []string) {
 	}
 }
 
-// Bring implements cli.Bringer. It copies files of this machine to the same paths in the container, for agents to read.
-// It creates the container if necessary. Of a directory it copies the files directly in it, the newest first, as far as
-// they fit. It returns an *Error for paths outside of Options.Shared, and for more than 256 MB. The copies are removed
-// with the container.
+// Bring implements cli.Bringer. It creates the container if necessary. From a directory it takes the files directly
+// inside, the newest first, as far as they fit. It returns an *Error for a path outside of Options.Shared, and for more
+// than 256 MB. The copies are removed with the container.
 //
-// If the copies already exist, Bring sends a single request to the engine. In that case it even works while the engine
-// does not answer.
+// If the container already contains the copies, Bring sends a single request to the engine. In that case it even works
+// while the engine does not answer.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
 // bring is like Bring. In addition, it replaces existing copies of the files in again, because an agent may have

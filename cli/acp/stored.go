@@ -88,7 +88,7 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 	return all[:min(len(all), listMost)], nil
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns nil if the catalogue has no such command.
+// ResumeCommand implements cli.SessionKeeper with Entry.Resume of the catalogue.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) (words []string) {
 	for _, word := range p.opts.known.Resume {
 		if word == p.opts.known.Command {

@@ -19,8 +19,7 @@ import (
 // load.
 const askWait = 15 * time.Second
 
-// Auth checks whether Claude can be used: by a key in the environment, by a log-in on disk, or else by asking the CLI.
-// It uses no tokens.
+// Auth implements cli.Provider. It looks for a key in the environment and for a log-in on disk before it asks the CLI.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{

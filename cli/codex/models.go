@@ -25,7 +25,7 @@ type modelPage struct {
 // maxModelPages limits the pages of a list, because a broken server might send pages for ever.
 const maxModelPages = 20
 
-// Models lists the models for users. It asks `codex app-server`.
+// Models implements cli.Provider. It asks `codex app-server`.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
 	err := p.inquire(ctx, func(c *rpc.Peer) error {

@@ -182,8 +182,7 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled implements cli.Launcher. It deletes stopped runs whose turns are all settled. For other runs it deletes the
-// output that only settled turns need.
+// Settled implements cli.Launcher. It removes a stopped run as a whole after the last of its turns was settled.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -64,7 +64,7 @@ func (r *Registry) AbortTurn(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }
 
-// EndStale ends one turn with the cause ErrStale, without waiting. It returns false if the turn is not running.
+// EndStale is like AbortTurn, with the cause ErrStale.
 func (r *Registry) EndStale(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrStale, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }

@@ -90,7 +90,7 @@ func receive(socket int) (text string, fd int, err error) {
 	return string(buf[:n]), fds[0], nil
 }
 
-// Client is the descriptor of a connection to a Store. If it is 0, there is no Store, and the methods do nothing.
+// Client is the descriptor of a connection to a Store. If it is 0, no Store exists, and the methods do nothing.
 type Client int
 
 // Put stores a file under a name. It replaces a file with the same name.
