@@ -42,11 +42,12 @@ func neverPassed() []string {
 // variable of ductor that agents see. ChildEnv passes these variables only if they are in extra.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
-// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") that allow names, and all of
-// extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv in allow.
+// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") whose names are in allow, and
+// all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv in
+// allow.
 //
-// ChildEnv never passes the marks of an agent's run, nor ductor's own variables, except ChatIDVar and ToolVars in
-// extra. The result is sorted and contains each name once.
+// ChildEnv never passes the marks of an agent's run. It passes ductor's own variables only if they are ChatIDVar or
+// ToolVars, and in extra. The result is sorted and contains each name once.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}

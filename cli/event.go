@@ -65,7 +65,7 @@ type ToolStarted struct {
 	Name  string          // the agent's own name for the tool, such as "Bash"
 	Title string          // one line for users: the command, the path, the query
 	Input json.RawMessage // whole input as the agent sent it; may be nil
-	// Parent is the tool call that started the sub-agent which uses this tool. It is empty for the agent itself.
+	// Parent is the tool call that started the sub-agent, if a sub-agent uses this tool. Otherwise it is empty.
 	Parent ToolID
 	// At is the start time. Zero means now. Events of a resumed turn have a time in the past.
 	At time.Time
@@ -206,8 +206,8 @@ type Substituted struct {
 	Why *Failure // the other agent's failure
 }
 
-// RateLimited warns that a limit is reached or, for agents that report no percentage, near. ResetAt is zero if the
-// agent does not report it.
+// RateLimited warns that a limit is reached. Agents that report no percentage also emit it near a limit. ResetAt is
+// zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
 // LimitsReported reports how much of its plan the agent's account has used. Dialects set only Limits, with the limits

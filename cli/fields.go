@@ -154,8 +154,8 @@ func shortText(text string, most int) string {
 	return fmt.Sprintf("%s… [+%d bytes]", kept, len(text)-len(kept))
 }
 
-// Leaf is a single JSON value: not an object or a list, unless empty. Name is its path, such as `edits[0].path`. Keys
-// that look like a path are quoted.
+// Leaf is a single JSON value: a string, number, boolean or null, or an empty object or list. Name is its path, such as
+// `edits[0].path`. Keys that look like a path are quoted.
 type Leaf struct {
 	Name, Value string // Value is the text of a string, or the JSON of other values
 	Unset       bool   // null, false, {} or []

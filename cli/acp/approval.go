@@ -237,7 +237,7 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds the values that users see in this part of the request to said. Users see no text of an empty diff.
+// say adds the values that users see in this part of the request to the map said. Users see no text of an empty diff.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":

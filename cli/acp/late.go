@@ -14,7 +14,7 @@ const (
 	lateBytes = 1 << 20 // for an agent that never stops writing
 )
 
-// late collects text that arrives after the reply that ended a turn. The session's mutex guards it.
+// late collects text that arrives after the final reply of a turn. The session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the last started turn

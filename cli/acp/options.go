@@ -81,8 +81,8 @@ type Options struct {
 	// Auth checks the agent's log-in. If it is nil, the package checks by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
-	// Background receives text that arrives after the reply that ended a turn. A goroutine of the session calls it, so
-	// it must not block for long. If it is nil, such text is dropped.
+	// Background receives text that arrives after the final reply of a turn. A goroutine of the session calls
+	// Background, so it must not block for long. If Background is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
 	StartLimit time.Duration // for a process to be ready; default: shared.DefaultStartLimit

@@ -54,8 +54,8 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns how the agent can be made to respect a mode. own lists the agent's own modes. caveat explains in one
-// sentence which part of the mode the agent does not support. If held is false, ductor runs no turn in the mode.
+// holding returns the settings with which the agent respects a mode. own lists the agent's own modes. caveat explains
+// in one sentence which part of the mode the agent does not support. If held is false, ductor runs no turn in the mode.
 func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 { // a mode could override variables and arguments
@@ -108,8 +108,8 @@ var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // bareMode returns the name of a mode in lower case, without punctuation and without the path of a URI.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// holding returns how the session can respect the mode of a request. It returns a Failure if the session does not offer
-// the necessary mode.
+// holding returns the settings with which the session respects the mode of a request. It returns a Failure if the
+// session does not offer the necessary mode.
 func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

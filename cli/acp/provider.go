@@ -102,7 +102,7 @@ func (p *Provider) Unheld(permission cli.PermissionMode) string {
 	return caveat
 }
 
-// held returns how well the agent respects a mode, as far as this is known; see Options.holding.
+// held reports whether ductor can make the agent respect a mode, as far as this is known; see Options.holding.
 func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {

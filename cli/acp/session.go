@@ -290,7 +290,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 	return how, s.workspace.close()
 }
 
-// sayGoodbye asks the agent to close this session, unless the process serves no other session.
+// sayGoodbye asks the agent to close this session, if the process also serves other sessions.
 func (s *session) sayGoodbye(ctx context.Context) {
 	if s.process.Alone() || s.process.hello.Capabilities.Session.Close == nil {
 		return

@@ -317,8 +317,8 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember emits PromptAccepted for agents with Forgets, unless the agent has removed the prompt: it does so if the
-// turn was stopped outside of a tool, or failed before a tool ran.
+// remember emits PromptAccepted for agents with Forgets, unless the agent has removed the prompt. Such an agent removes
+// the prompt if the turn was stopped outside of a tool, or failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:

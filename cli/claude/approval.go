@@ -129,7 +129,7 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns what if text is blank, or else "". what names a part of a request.
+// missing returns the argument what, the name of a part of a request, if text is blank. Otherwise it returns "".
 func missing(what, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
@@ -137,7 +137,7 @@ func missing(what, text string) string {
 	return what
 }
 
-// sayTitle adds to said the field that the title shows.
+// sayTitle adds the field that the title shows to the map said.
 func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {

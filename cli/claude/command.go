@@ -153,8 +153,8 @@ func addFlag(args []string, flag, value string) []string {
 // permissionFlag returns the value of --permission-mode for a request. It returns an error for an unknown mode, because
 // Claude would accept any name.
 //
-// Claude's own acceptEdits mode allows too much: edits of all files below its directories that Claude does not consider
-// sensitive, including hidden files and ductor's files, and also some commands. If a user can answer, accept-edits
+// Claude's own acceptEdits mode allows too much: some commands, and edits of all files below its directories that
+// Claude does not consider sensitive. These include hidden files and ductor's files. If a user can answer, accept-edits
 // therefore uses Claude's default mode, and ductor accepts the edits.
 func permissionFlag(f format, req cli.Request) (string, error) {
 	switch mode := req.Permission; mode {

@@ -11,8 +11,8 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor passes to Claude, merged with the owner's. Some of them stop Claude from
-// deciding in place of the user: in plan mode one of its models would approve commands, and commands in its own sandbox
+// settings are the settings that ductor passes to Claude, merged with the owner's. Some of them leave decisions to the
+// user. Without them, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox
 // would run without asking.
 type settings map[string]any
 

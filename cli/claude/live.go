@@ -248,8 +248,8 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background returns a function that passes the result of a turn that Claude started to Options.Background. It returns
-// nil if Background is nil.
+// background returns a function that passes the result of a turn started by Claude to Options.Background. It returns
+// nil if Options.Background is nil.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
@@ -257,8 +257,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between turns: turns that Claude starts after a background task, and
-// errors of a process that could not resume its session.
+// idler handles the output of a live process between turns: turns that Claude starts after a background task, and the
+// error of a failed resume.
 type idler struct {
 	session *live
 	run     *liveRun

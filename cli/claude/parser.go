@@ -300,8 +300,8 @@ func (p *parser) told() []cli.Denial {
 // callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles a result line. The line does not end this turn in two cases: if it ends a turn that Claude started
-// itself, and if messages that were sent during the turn still wait.
+// result handles a result line. The line does not end this turn if it ends a turn that Claude started itself, or if
+// messages sent during the turn still wait.
 func (p *parser) result(l *line) {
 	if !l.IsError || l.NumTurns > 0 { // the result of a failed resume contains another ID
 		p.name(l)

@@ -134,8 +134,8 @@ func (p *Provider) ProjectFiles() []string {
 }
 
 // arguments returns the command line for req. A session with its own home must not find the owner's skills, commands
-// and agents. If Claude would find them above the working directory, the flag also excludes those in the working
-// directory.
+// and agents. If Claude would find them above the working directory, a flag limits Claude to the user's settings. The
+// flag also excludes skills, commands and agents in the working directory.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {

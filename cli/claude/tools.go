@@ -146,7 +146,7 @@ func inBackground(structured json.RawMessage) bool {
 
 const maxTitle = 200
 
-// toolTitle describes a tool call for users, in one line. It shortens paths inside dir to relative ones.
+// toolTitle describes a tool call for users, in one line. A path inside dir is shown relative to dir.
 func toolTitle(name string, input json.RawMessage, dir string) string {
 	fields := cli.TextsOf(input)
 	for _, key := range titleKeys(name) {
@@ -276,8 +276,8 @@ type snippet struct {
 
 // proposedChanges returns the changes that a tool would make according to its input. The input does not contain the
 // position of a replaced part, so lines count from the start of the part. For a write of a whole file it is unknown
-// whether the file exists, so the change shows the new content. proposedChanges adds the input fields that the changes
-// show to said.
+// whether the file exists, so the change shows the new content. The input fields that the changes show are added to the
+// map said.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`

@@ -143,8 +143,8 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// sayContents adds to said the file's path, and the file's contents before and after if the diff shows their
-// difference.
+// sayContents adds the file's path to the map said. If the diff shows how the contents change, it also adds the
+// contents before and after.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {

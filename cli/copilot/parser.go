@@ -334,7 +334,7 @@ func (p *parser) result(e event) {
 }
 
 // outcome returns the result of the turn. A turn that Copilot completed has succeeded, even if its process was stopped
-// afterwards. If Copilot did not report the end of the turn, outcome calls otherwise for the reason.
+// afterwards. If Copilot did not report the end of the turn, outcome returns the result of the function otherwise.
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached

@@ -112,9 +112,9 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// ownEnv returns the variables that ductor itself sets. They keep Gemini from replacing its own process, set whether it
-// trusts the project's settings, and make it run commands without a terminal: the live protocol does not report the
-// output of a command in a terminal.
+// ownEnv returns the variables that ductor itself sets. They keep Gemini from replacing its own process, and set
+// whether it trusts the project's settings. They also make it run commands without a terminal, because the live
+// protocol does not report the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",

@@ -221,8 +221,9 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory, which is the same in every environment: the session's name
-// if that is a valid directory name, or else a digest. HomeName returns the name of a home unchanged.
+// HomeName returns the name of a session's home directory, which is the same in every environment. This is the
+// session's name, or a digest of it if the name is no valid directory name. HomeName returns the name of a home
+// unchanged.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

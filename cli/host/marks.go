@@ -80,7 +80,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets records that the output before an offset is deleted. It reports whether this deletes more than before.
+// forgets records that the output before an offset is deleted. It reports whether the offset is higher than before.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

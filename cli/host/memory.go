@@ -15,9 +15,9 @@ import (
 // keptFree is the share of the memory that agents must leave free.
 const keptFree = 0.2
 
-// Memory computes how much memory agents may use. This is the kernel's available memory (proc(5), MemAvailable), or the
-// free memory of this process's control groups if that is less, minus a fifth of the total. Memory reads the file
-// system at root, normally "/".
+// Memory computes how much memory agents may use: the available memory (proc(5), MemAvailable) minus a fifth of the
+// total. If a control group of this process leaves less, Memory computes with the group's limit and usage. Memory reads
+// the file system at root, normally "/".
 type Memory struct{ root fs.FS }
 
 // NewMemory returns a Memory that reads from root.

@@ -152,8 +152,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries to stop a run in an unreachable environment until it succeeds or the Launcher closes. In the latter
-// case, the next process of ductor finds the run, or the run's runner ends it as an orphan.
+// stopLater tries to stop a run in an unreachable environment until it succeeds or the Launcher closes. If the Launcher
+// closes first, the next process of ductor finds the run, or the run's runner ends it as an orphan.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return

@@ -141,9 +141,8 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	})
 }
 
-// open opens the session of an entry. If ctx is done before the provider's Open returns, open returns at once. In that
-// case late is closed after the provider's Open has returned, and a session that it returns is closed. If open returns
-// no session, it removes the entry.
+// open opens the session of an entry. If Open fails, open removes the entry. If ctx is done before the provider's Open
+// returns, open returns at once. A session that Open returns later is closed, and then late is closed.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {

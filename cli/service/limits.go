@@ -52,7 +52,7 @@ func (p *pool) living() []*slot {
 // expected returns the expected size of an agent's process in bytes.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the limit that prevents new processes for requests beside the processes in there. freed is the memory
+// lacks returns the limit that prevents new processes for requests, if the processes in there stay. freed is the memory
 // of other processes that are about to end.
 func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)

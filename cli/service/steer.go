@@ -152,7 +152,7 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent. Its parameters are those of Fill. The error matches
+// Commands lists the commands and skills of an agent. It has the same parameters as Fill. The error matches
 // errors.ErrUnsupported if the agent has none.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {

@@ -172,7 +172,7 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause adds more, the error of a cleanup after err, to err.
+// withCause joins err with more, the error of a cleanup after err.
 func withCause(err, more error) error {
 	if more == nil {
 		return err

@@ -43,8 +43,8 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// replay gives the following events the time that timestamp returns, unless that is zero, until CaughtUp. The first
-// such time is also the start of the turn.
+// replay gives the following events the time that timestamp returns, until CaughtUp. A zero time is ignored. The first
+// other time is also the start of the turn.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
