@@ -149,7 +149,7 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// oldImages lists the images of an owner that are not in keep and that no container uses, of any owner.
+// oldImages lists the images of an owner that are not in keep and not used by any container, even of another owner.
 func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {

@@ -138,9 +138,9 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 	return c, err == nil, e.describe("look for the sandbox's container", err)
 }
 
-// containerStuck returns the error for an engine that works, but does not answer about one container. This happens in
-// engines before version 23.0 if the container was paused during the start of a program: the engine waits for the
-// frozen program, and holds a lock that unpausing needs.
+// containerStuck returns the error for an engine that works, but does not answer about one container. Engines before
+// version 23.0 do this if the container was paused during the start of a program: the engine waits for the frozen
+// program, and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {
 	return &Error{
 		Reason: fmt.Sprintf("Docker at %s answers, but not about the sandbox's container; it may be frozen", e.host),

@@ -180,8 +180,8 @@ type guardKey struct{}
 // guard interrupts a connection when its context ends. The client library ignores the context in some places.
 type guard struct{ stop func() bool }
 
-// guarded returns dial with support for guards: if the context contains a guard, the guard interrupts the connection
-// when the context ends, unless release was called before.
+// guarded returns dial with support for guards. If the context contains a guard and ends before the guard's release,
+// the guard interrupts the connection.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -195,8 +195,8 @@ func guarded(dial dialFunc) dialFunc {
 // release stops the guard. It reports whether the connection is still usable.
 func (g *guard) release() bool { return g.stop == nil || g.stop() }
 
-// resources returns the limits of a container. It omits default limits that the engine's kernel cannot enforce, but no
-// configured ones.
+// resources returns the limits of a container. It omits default limits that the engine's kernel cannot enforce.
+// Configured limits always stay.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
 	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.memory())}
 	if o.PIDs > 0 {

@@ -234,8 +234,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do with the container's ID, or "" without a container, if no program runs in the container and none
-// was started for the time idle. Nothing can start during the call.
+// whileUnused calls do if the container runs no program, and none was started for the time idle. The argument of do is
+// the container's ID, or "" without a container. Nothing can start during the call.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {

@@ -372,9 +372,9 @@ func (c *execConn) Read(p []byte) (int, error) {
 // maxEngineText limits a message of the engine, in bytes. A longer text comes from the program.
 const maxEngineText = 4 << 10
 
-// startError returns an error if standard output is a message of the engine that the program could not start: the
-// container is stopping, or has no room for another process. Such a message is a single piece of text that ends with CR
-// LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains zeros, or a
+// startError returns an error if standard output is the engine's message that the program could not start. The
+// container is stopping then, or has no room for another process. The message is a single piece of text that ends with
+// CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains zeros, or a
 // line that ends with LF only.
 func (c *execConn) startError() error {
 	if c.left > maxEngineText {
