@@ -17,7 +17,7 @@ const (
 	lastCrash = "crash.last.log"
 )
 
-// crashForgottenAfter is the time without a crash after which ductor no longer blames turns from before a crash.
+// crashForgottenAfter is the time without a crash after which ductor resets its counts of crashes.
 const crashForgottenAfter = 10 * time.Minute
 
 // WatchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it. It

@@ -226,8 +226,8 @@ const summaryWait = 20 * time.Second
 const deliveryWait = 30 * time.Second
 
 // approvers returns the users who may answer an approval in a group. If permissions.approvers is "members", these are
-// all users whose role allows it. Otherwise it is the user of the turn or, if that user's role does not allow it, all
-// users whose role does.
+// all users whose role allows it. Otherwise only the user of the turn may answer or, if that user's role does not allow
+// it, all users whose role does.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

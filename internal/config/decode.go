@@ -15,7 +15,7 @@ import (
 // decoder decodes the values of a file into a Config. It continues after a mistake in order to find all mistakes.
 type decoder struct{ found problems }
 
-// defaults returns the configuration of an empty file. Its paths are those of config.toml.example.
+// defaults returns the configuration of an empty file, with the paths of config.toml.example.
 func (d *decoder) defaults() (c Config) {
 	d.setDefaults(reflect.ValueOf(&c).Elem())
 	return c

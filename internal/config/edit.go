@@ -178,7 +178,7 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit returns an error if next differs from old in more than the change.
+// checkEdit returns an error if old and next differ in anything except the change c.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {

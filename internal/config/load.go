@@ -57,7 +57,7 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	return build(path, text, info.Mode(), env)
 }
 
-// build returns the configuration in a text. path and mode are those of its file.
+// build returns the configuration in a text, which is from the file path with the given mode.
 func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {

@@ -51,7 +51,7 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// hasSecret reports whether NAME=value has a name that suggests a secret, and a value of at least that many bytes.
+// hasSecret reports whether NAME=value has a name that suggests a secret, and a value of at least the given bytes.
 func hasSecret(entry string, bytes int) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return len(value) >= bytes && secretName().MatchString(name)

@@ -170,8 +170,8 @@ func (a *agent) recordExit(e Exit) {
 	a.s.wg.Go(a.awaitOutputEnd)
 }
 
-// awaitOutputEnd waits for the end of the output: if no other process of the agent is left, it returns at once, and
-// otherwise when the output has been silent for drainIdle.
+// awaitOutputEnd waits for the end of the output. If no other process of the agent is left, it returns at once.
+// Otherwise it returns when there was no output for drainIdle.
 func (a *agent) awaitOutputEnd() {
 	began := time.Now()
 	grew, size := began, a.out.end()
@@ -284,7 +284,7 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner sets the agent's owner, if old is nil or the current owner.
+// setOwner sets the agent's owner if old is the current owner. It always does so if old is nil.
 func (a *agent) setOwner(old, owner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old

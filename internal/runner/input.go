@@ -44,8 +44,8 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput recovers our end of an adopted agent's socket, from the descriptor kept or else from the agent. If the
-// kernel forbids that, the input has no end.
+// recoverInput recovers our end of an adopted agent's socket. kept is a stored descriptor of that end. If kept is zero,
+// recoverInput copies the descriptor from the agent. If the kernel forbids that, the input has no end.
 func recoverInput(pid int, inode uint64, kept int) *input {
 	fd := kept
 	if fd == 0 {

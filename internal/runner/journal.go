@@ -70,8 +70,8 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	return j, nil
 }
 
-// enforceLimit reserves space, and limits the journal to most bytes, not counting output that the owner has not read.
-// It returns true if the disk is full and nothing more can be freed.
+// enforceLimit reserves space, and limits the journal to the size most, not counting output that the owner has not
+// read. It returns true if the disk is full and nothing more can be freed.
 func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

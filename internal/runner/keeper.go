@@ -179,7 +179,7 @@ func (s *server) endAll() {
 	ending.Wait()
 }
 
-// sweep ends orphans of agents, after the last agent to which they might belong is gone.
+// sweep ends orphaned processes if no agent is left to which they might belong.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}

@@ -58,7 +58,7 @@ const (
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
 // has run for 15 minutes, or when nothing runs and no client is connected. If another runner serves the directory, Main
-// returns immediately. Main writes errors that no client can receive to complaints. Optional args are:
+// returns immediately. Errors that no client can receive are written to complaints. Optional args are:
 //   - idle=DURATION: another idle time
 //   - program=ID: the identity of this program
 //   - store=FD: the connection to the fdstore.Store of Hold

@@ -141,7 +141,7 @@ type pace struct {
 	bulk   time.Time // end of the period without delays
 }
 
-// read records that n bytes were read into a buffer of most bytes.
+// read records a read of n bytes into a buffer of size most.
 func (p *pace) read(n, most int) {
 	if !p.on.Load() {
 		return

@@ -97,7 +97,7 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	return 0, nil
 }
 
-// size returns the current size of the file. It returns otherwise if the size is unknown.
+// size returns the current size of the file, or the argument otherwise if the size is unknown.
 func (r *reader) size(otherwise int64) int64 {
 	info, err := r.file.Stat()
 	if err != nil {

@@ -34,8 +34,8 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into a directory and checks the copy. It then deletes older backups: those past an
-// age, and those that exceed a total size together with all newer backups. Other processes can use the database
+// BackUp copies the database at path into a directory and checks the copy. It then deletes older backups: backups past
+// an age, and backups that exceed a total size together with all newer backups. Other processes can use the database
 // meanwhile. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
 	s, err := schema()

@@ -40,8 +40,8 @@ var (
 var migrations embed.FS
 
 // schema describes the database. Before a migration, package sqlite makes a copy of the database. CleanCopy removes the
-// text of unhandled messages from the copy, for two reasons: the text may contain a secret, and ductor must not handle
-// a message twice if a user goes back to the copy.
+// text of unhandled messages from the copy, for two reasons. The text may contain a secret. And if a user goes back to
+// the copy, ductor must not handle a message again.
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{

@@ -109,8 +109,8 @@ func updateFields(u *orchestrator.Update) []any {
 	return []any{&u.ID, &u.Raw, timeColumn{&u.Received}, &u.Crashes}
 }
 
-// CountCrash counts a crash of ductor for everything that may have caused it: every unhandled update, every running
-// turn, and every turn whose outcome is not shown.
+// CountCrash counts a crash of ductor for everything that may have caused it: all unhandled updates, all running turns,
+// and all turns whose outcome is not shown.
 func (db *DB) CountCrash(ctx context.Context) error {
 	return db.setCrashes(ctx, "count a crash", "crashes + 1")
 }

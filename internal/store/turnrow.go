@@ -6,7 +6,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// outcomeRow is the stored form of an outcome. Its fields replace the fields of Outcome that have another form.
+// outcomeRow is the stored form of an outcome. Its fields replace fields of Outcome with another stored form.
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery

@@ -131,8 +131,8 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// keeps returns a filter for the sandboxes whose containers may stay in engine e: the sandboxes of e, of another
-// address of the same engine, and of engines that do not answer. A project has one sandbox, or one for each
+// keeps returns a filter for the sandboxes whose containers may stay in engine e. These are the sandboxes of e, of
+// another address of the same engine, and of engines that do not answer. A project has one sandbox, or one for each
 // conversation.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {

@@ -54,8 +54,8 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes returns the sandboxes whose homes exist in their engines, and the homes that can only be removed as a
-// whole: of single conversations, and of sandboxes that are no longer configured.
+// sortHomes returns the sandboxes whose homes exist in their engines. whole are the homes that can only be removed as a
+// whole: homes of single conversations, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {

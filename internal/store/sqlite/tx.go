@@ -37,8 +37,8 @@ func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	}))
 }
 
-// WriteSecret is like Write, for a transaction that deletes a secret. When it returns, neither a free page of the file
-// nor the log contains the secret, unless a reader uses an older snapshot. In that case the next write empties the log.
+// WriteSecret is like Write, for a transaction that deletes a secret. When it returns, the secret is neither in a free
+// page of the file nor in the log, unless a reader uses an older snapshot. In that case the next write empties the log.
 func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeSecret(ctx, f))
 }
