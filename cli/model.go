@@ -46,7 +46,7 @@ type Auth struct {
 	State   AuthState
 	Path    string // path of the program
 	Version string // empty if unknown
-	Method  string // the way it is logged in: "credential file", "ANTHROPIC_API_KEY", …
+	Method  string // way to log in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
 	Fix     string // how to fix a State other than Authenticated; one sentence
 	// Problem is the reason why the log-in state is unknown. State is then Installed, and Fix is empty. If the program
 	// does not run, the kind of Problem is Crashed, and State is as far as known.
@@ -85,7 +85,10 @@ func (s AgentState) String() string {
 	case s.Auth.Problem != nil:
 		return fmt.Sprintf("%s does not say whether it is logged in. %s", where, s.Auth.Problem)
 	case s.Usable():
-		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
+		if s.Auth.Method != "" {
+			return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
+		}
+		return fmt.Sprintf("%s, logged in, %s", where, s.Mode)
 	case s.Auth.State == Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}

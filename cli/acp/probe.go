@@ -24,10 +24,10 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, install),
 		}
 	}
-	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
+	auth := cli.Auth{State: cli.Authenticated, Path: path}
 	s, err := p.probe(ctx)
 	if err != nil {
-		auth.State, auth.Method = cli.Installed, ""
+		auth.State = cli.Installed
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
 			auth.Fix = cmp.Or(f.Reason, f.Error())
 			if run := p.opts.known.Login; run != "" && !strings.Contains(auth.Fix, run) {

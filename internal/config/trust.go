@@ -41,7 +41,7 @@ func notFound(path string) error {
 	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
 		hint = ". The config.toml in the working directory is not read; if it is yours, move it there"
 	}
-	return missing("there is no configuration at " + path + "; run ductor setup, which writes it" + hint)
+	return missing("there is no configuration at " + path + "; ductor setup writes it" + hint)
 }
 
 // missing is the error for a missing file. It matches fs.ErrNotExist, but contains a text for users.
