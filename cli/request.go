@@ -151,7 +151,7 @@ func (r Request) WithoutPictures(agent Agent) Status {
 }
 
 // PerhapsWithoutPictures returns the warning that the model may be unable to see the pictures. It is for agents that do
-// not report whether their model can.
+// not report whether their model supports pictures.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
 }

@@ -25,7 +25,7 @@ func (l *Launcher) ListFiles(ctx context.Context, dir, below string) ([]rooted.E
 	return answer.Entries, err
 }
 
-// WriteFile creates a file in the container; see rooted.Write. Its errors are those of ReadFile.
+// WriteFile creates a file in the container; see rooted.Write. It returns the same errors as ReadFile.
 func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []byte) error {
 	_, _, err := l.files(ctx, bytes.NewBuffer(content), 0, rooted.PutAction, dir, below, strconv.Itoa(len(content)))
 	return err

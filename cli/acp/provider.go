@@ -20,7 +20,8 @@ type Provider struct {
 	live shared.Dialect[news]
 	// offered contains the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]offer]
-	// reported is the catalogue entry for the name that the last started process reported. It is nil before.
+	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
+	// process has started.
 	reported atomic.Pointer[Entry]
 	efforts  sync.Map                    // effort setting of each model, as sessions showed it: string to choice
 	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown

@@ -10,7 +10,7 @@ import (
 )
 
 // parser converts the lines of one turn to events. It does no I/O: line returns the replies that the caller must write.
-// After line has returned over, outcome is the result for the emitter.
+// After the turn is over, outcome is the result for the emitter.
 type parser struct {
 	observer observer
 	// echo is the ID of the prompt. Claude repeats the ID after it has accepted the prompt, at the earliest with the

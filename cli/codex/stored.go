@@ -28,8 +28,8 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "resume", string(id)}
 }
 
-// storedLine parses a line of a session's file. It recognizes text that Codex itself adds in the user's name by its
-// tags.
+// storedLine parses a line of a session's file. It recognizes the text that Codex adds in the user's name by the tags
+// around it.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type    string `json:"type"`

@@ -142,7 +142,7 @@ func (p *Provider) writePolicy(req cli.Request) error {
 	return err
 }
 
-// ownFiles returns the files of ductor that args name.
+// ownFiles returns the policy files of ductor to which args refer.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
 	for _, arg := range args {

@@ -12,8 +12,8 @@ import (
 )
 
 // limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited in this way, or if the permission mode cannot be enforced. It does not check the mode of a resumed turn,
-// which keeps its mode, and of a request with TextOnly.
+// limited in this way, or if the permission mode cannot be enforced. It does not check the mode of a request with
+// TextOnly, or of a resumed turn, which keeps its mode.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)

@@ -50,7 +50,7 @@ func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	return func() { cancel(); serving.Wait() }
 }
 
-// viewedChat is the chat of conversations. It also shows in terminals what the chat shows outside of running turns.
+// viewedChat is the chat of conversations. It also informs terminals of changes outside of running turns.
 type viewedChat struct {
 	orchestrator.Chat
 	hub *attach.Hub

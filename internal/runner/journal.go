@@ -16,8 +16,8 @@ import (
 const (
 	// ahead is the space that is reserved beyond the end of a journal, so that a full disk does not interrupt a write.
 	ahead = 4 << 20
-	// aheadLow is the reserved space at which the runner reserves more. If it cannot even reserve a quarter of
-	// aheadLow, it ends the agent.
+	// aheadLow is the reserved space below which the runner reserves more. If the disk has no room even for a quarter
+	// of aheadLow, the runner ends the agent.
 	aheadLow = 2 << 20
 	// pauseLag is how far ahead of its reader an agent is paused. resumeLag is how far ahead it continues.
 	pauseLag  = 64 << 20
@@ -275,7 +275,7 @@ type preparing int
 const (
 	notPrepared preparing = iota
 	isPrepared
-	// cannotPrepare also means that the runner must not prepare a directory: the file system does not support
+	// cannotPrepare means that the runner prepares no directory, for example because the file system does not support
 	// RENAME_NOREPLACE.
 	cannotPrepare
 )

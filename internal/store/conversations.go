@@ -130,8 +130,8 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 	return all, wrap("list languages", err)
 }
 
-// SaveLanguage stores the language of a user or group. It replaces the previous language. It shares a transaction, so
-// that the first prompt of a chat does not wait for the disk. ductor acknowledges the update with the language only
+// SaveLanguage stores the language of a user or group. It replaces the previous language. It uses a shared transaction,
+// so that the first prompt of a chat does not wait for the disk. ductor acknowledges the update with the language only
 // after the commit is on the disk.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
 	return wrap("save a language", db.writeShared(ctx, func(t tx) error {

@@ -14,7 +14,7 @@ import (
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
 // SaveMessage waits for the disk only if the message has Content. It is lazy for a message that is being sent, because
-// a user waits for the message. Otherwise it shares a transaction.
+// a user waits for the message. Otherwise it uses a shared transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {

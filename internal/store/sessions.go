@@ -19,7 +19,7 @@ const sessionColumns = `id, chat, topic, person, title, dir, created, used, mess
 	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'lane', lane, 'id', id, 'told', told,
 	'upto', upto, 'offered', offered, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
 
-// CreateSession shares a transaction. The start of the turn that uses the session commits it.
+// CreateSession uses a shared transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -65,8 +65,8 @@ func sessionSource(id orchestrator.SessionID) sqlite.Source {
 	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
-// SetAgentSession shares a transaction. If a power failure loses the change, ductor may repeat entries that the agent
-// already knows. It returns ErrNoSession for an unknown session.
+// SetAgentSession uses a shared transaction; see sqlite.DB.WriteShared. If a power failure loses the change, ductor may
+// repeat entries that the agent already knows. It returns ErrNoSession for an unknown session.
 func (db *DB) SetAgentSession(
 	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
 ) error {
@@ -83,7 +83,7 @@ func (db *DB) SetAgentSession(
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
-// SaveBegun stores the ID of a session that an agent started for ductor. It shares a transaction.
+// SaveBegun stores the ID of a session that an agent started for ductor. It uses a shared transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
 	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
 		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
@@ -165,7 +165,7 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession shares a transaction. The start of the turn that uses the session commits it.
+// CreateOwnSession uses a shared transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {

@@ -37,7 +37,7 @@ func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) er
 	return t.countSpent(s)
 }
 
-// CountSpent shares a transaction.
+// CountSpent uses a shared transaction.
 func (db *DB) CountSpent(ctx context.Context, s orchestrator.Spent) error {
 	return wrap("store the usage of "+s.ID, db.writeShared(ctx, func(t tx) error { return t.countSpent(s) }))
 }

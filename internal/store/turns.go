@@ -19,7 +19,7 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes,
 	kind, role, asks, number, upto`
 
-// EnqueueTurn shares a transaction if the prompt has updates. It returns ErrNoSession if t refers to an unknown
+// EnqueueTurn uses a shared transaction if the prompt has updates. It returns ErrNoSession if t refers to an unknown
 // session.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	now := millis(db.now())
@@ -162,8 +162,8 @@ func (db *DB) changeQueued(ctx context.Context, verb string, id cli.TurnID, quer
 // whether the agent received it.
 const steeredUndelivered = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
-// FinishTurn shares a transaction that is flushed after the commit. It returns ErrNoTurn for an unknown ID, and another
-// error for a turn that is not running.
+// FinishTurn uses a shared transaction that is flushed after the commit. It returns ErrNoTurn for an unknown ID, and
+// another error for a turn that is not running.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
 	switch o.State {
@@ -212,7 +212,7 @@ func (t tx) addToSession(session string, ended time.Time, o orchestrator.Outcome
 	return err
 }
 
-// AddEntry shares a transaction that is flushed after the commit. It returns ErrNoSession for an unknown session.
+// AddEntry uses a shared transaction that is flushed after the commit. It returns ErrNoSession for an unknown session.
 func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orchestrator.Step) error {
 	op := fmt.Sprintf("store entry %s", turn.ID)
 	outcome, err := encodeOutcome(turn.Outcome)
