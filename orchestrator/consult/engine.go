@@ -126,7 +126,8 @@ type approach struct {
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
 	fresh        bool         // in a new session of the agent, which is not continued later
 	until        int64        // the number of the last entry of the session that the agent is told
-	quoted       []cli.TurnID // entries that the question quotes
+	quoted       []cli.TurnID // entries that quotes contains
+	quotes       string       // follows the question, and is not part of its entry
 }
 
 // asking is a question that is sent to an agent, with all that is needed to store its entry.
@@ -300,7 +301,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 		return cli.Result{}, err
 	}
 	result, err := r.by.ask(ctx, r.at, side.Question{
-		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text, Instructions: r.by.instructions,
+		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.quotes, Instructions: r.by.instructions,
 		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)
