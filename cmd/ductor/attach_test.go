@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ductor/cli/clitest"
 	"ductor/internal/attach/wire"
@@ -263,6 +264,27 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	desk.await("a bye", func() bool { return desk.bye != nil && desk.bye.Reason == wire.ReasonRemoved })
+}
+
+// If an abort in the terminal comes while the chat still waits for an answer, the chat offers that answer.
+func TestAnAbortInATerminalOffersTheAnswer(t *testing.T) {
+	town := newTown(t, nil)
+	desk := town.attach()
+	slow := town.srv.Inject(telegram.Fault{Delay: time.Hour, Times: telegram.Always})
+	desk.say("p1", `hello [[text "the whole answer"]]`)
+	desk.awaitEntry(wire.StateDone, "the whole answer")
+	desk.send(wire.Request{Abort: &wire.Abort{ID: "a1"}})
+	if r := desk.reply("a1"); r.Error != "" {
+		t.Errorf("the reply: %+v", r)
+	}
+	desk.awaitNotice("The rest of the answer is not sent.")
+	slow.Remove()
+	offer := town.await("The rest of the answer is not sent.")
+	if n := town.shown("the whole answer"); n != 1 { // in the prompt
+		t.Errorf("the chat shows the answer %d times", n-1)
+	}
+	town.pressOn(offer, showAgain)
+	town.awaitMessage(func(m telegram.Message) bool { return strings.HasPrefix(m.Text, "the whole answer") })
 }
 
 // A command that the terminal repeats, because ductor was killed before the reply, is carried out once.

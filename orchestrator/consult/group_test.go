@@ -60,8 +60,9 @@ func TestAGroupThinks(t *testing.T) {
 	if again != 2 || strings.Count(last, "second thoughts") != 2 || !strings.Contains(last, "Which?") {
 		t.Errorf("%d models think again; the first concludes on %q", again, last)
 	}
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Text: "And now?",
-		Session: string(all.Conclusion.Answer.Session), Model: orchestrator.ModelChoice{Agent: "copilot"}}); err != nil {
+	now := orchestrator.ConsultQuestion{Conversation: here, Text: "And now?",
+		Session: string(all.Conclusion.Answer.Session), Model: orchestrator.ModelChoice{Agent: "copilot"}}
+	if _, err := e.Ask(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	told := prompts[len(prompts)-1]

@@ -156,7 +156,8 @@ func TestScreensOfEachSize(t *testing.T) {
 func TestTheErrorOfAToolIsShownOnce(t *testing.T) {
 	s, entry := fresh(), going("")
 	entry.Tools = []wire.Tool{
-		{Turn: "t", ID: "1", Name: "Bash", State: wire.ToolDone, Output: "Exit code 1\nno module", Error: "Exit code 1 no module"},
+		{Turn: "t", ID: "1", Name: "Bash", State: wire.ToolDone, Output: "Exit code 1\nno module",
+			Error: "Exit code 1 no module"},
 		{Turn: "t", ID: "2", Name: "Bash", State: wire.ToolDone, Output: "half of it", Error: "the turn ended"},
 	}
 	s.Apply(opened(entry))
