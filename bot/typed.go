@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -132,7 +133,10 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 		return err
 	}
 	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
-		func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} })
+		func(r orchestrator.AbortReport) orchestrator.Handled {
+			return orchestrator.Handled{Notices: unshownNotice(b.opts.Lang.Of(by.Conversation.Chat),
+				by.Conversation, r)}
+		})
 	if err != nil {
 		return err
 	}
@@ -141,4 +145,14 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 		return ErrIdle
 	}
 	return b.ShowTyped(ctx, by, id, "/abort")
+}
+
+// unshownNotice returns the notice with which the chat offers an answer that an abort in a terminal cut off. It returns
+// nil if the abort cut off none.
+func unshownNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
+	if r.Unshown == "" {
+		return nil
+	}
+	return []orchestrator.Message{message.Compose(in, message.Content{Text: render.Plain(abortSentence(p, r)),
+		Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}})}
 }

@@ -168,7 +168,7 @@ func toolItem(it *item, tool wire.Tool) *item {
 	if tool.Lost > 0 {
 		tail = append(tail, fmt.Sprintf("%d bytes before are left out", tool.Lost))
 	}
-	if tool.Error != "" {
+	if tool.Error != "" && !strings.Contains(inOneLine(tool.Output), inOneLine(tool.Error)) {
 		tail = append(tail, tool.Error)
 	}
 	if tool.ExitCode != nil && *tool.ExitCode != 0 {
@@ -180,6 +180,8 @@ func toolItem(it *item, tool wire.Tool) *item {
 	it.tail = strings.Join(tail, ", ")
 	return it
 }
+
+func inOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // argumentsOf returns the arguments of a tool, one per line. It omits an argument that equals the tool's title.
 func argumentsOf(tool wire.Tool) string {

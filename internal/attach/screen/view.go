@@ -155,8 +155,8 @@ func (s *Screen) help() string {
 		if s.ask() != nil {
 			return "Tab decide  Enter send  Ctrl+C leave"
 		}
-		return "Enter send  Alt+Enter new line  PgUp back  Ctrl+O outputs  Ctrl+N next chat  " +
-			"Ctrl+R edit last waiting  Ctrl+C leave"
+		return "Enter send  Ctrl+C leave  Alt+Enter new line  PgUp back  Ctrl+O outputs  Ctrl+N next chat  " +
+			"Ctrl+R edit last waiting"
 	}
 	return "Enter send  Esc back"
 }
