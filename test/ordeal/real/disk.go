@@ -74,7 +74,7 @@ func (d *disk) fill() error {
 	if d.kind == diskOfMachine || d.ballast != nil {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(d.at, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.ballastFile(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,14 @@ func (d *disk) fill() error {
 	return nil
 }
 
+func (d *disk) ballastFile() string { return filepath.Join(d.at, "ballast") }
+
 // clear frees the space.
 func (d *disk) clear() error {
 	if d.ballast == nil {
 		return nil
 	}
-	name := d.ballast.Name()
-	err := errors.Join(d.ballast.Close(), os.Remove(name))
+	err := errors.Join(d.ballast.Close(), os.Remove(d.ballastFile()))
 	d.ballast = nil
 	return err
 }
@@ -151,7 +152,14 @@ func (d *disk) again() error {
 	if err := unix.Unmount(d.at, 0); err != nil {
 		return fmt.Errorf("unmount the disk: %w", err)
 	}
-	return d.mount()
+	if err := d.mount(); err != nil {
+		return err
+	}
+	// The power failure may have undone clear.
+	if err := os.Remove(d.ballastFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (d *disk) mount() error {
