@@ -56,6 +56,10 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
+// Replaying reports whether the event that is being handled happened before ductor attached. Later output, which is
+// known already, may take back what it seems to mean.
+func (e *Emitter) Replaying() bool { return e.replaying }
+
 // Now returns the time of the event that is being handled.
 func (e *Emitter) Now() time.Time { return e.now() }
 
