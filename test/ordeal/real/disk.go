@@ -149,8 +149,8 @@ func (d *disk) again() error {
 	if d.kind != diskExt4 {
 		return nil
 	}
-	if err := unix.Unmount(d.at, 0); err != nil {
-		return fmt.Errorf("unmount the disk: %w", err)
+	if err := d.unmount(); err != nil {
+		return err
 	}
 	if err := d.mount(); err != nil {
 		return err
@@ -169,13 +169,23 @@ func (d *disk) mount() error {
 	return nil
 }
 
+// unmount waits until this process has closed the files that it looks at meanwhile.
+func (d *disk) unmount() error {
+	var failure error
+	late := eventually("the unmount of the disk", func() bool {
+		failure = unix.Unmount(d.at, 0)
+		return !errors.Is(failure, unix.EBUSY)
+	})
+	return errors.Join(late, failure)
+}
+
 // check checks the file system itself: ext4 must be clean after everything that happened.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil
 	}
-	if err := unix.Unmount(d.at, 0); err != nil {
-		return fmt.Errorf("unmount the disk: %w", err)
+	if err := d.unmount(); err != nil {
+		return err
 	}
 	out, err := exec.Command("e2fsck", "-f", "-n", d.image).CombinedOutput()
 	if err != nil {
