@@ -106,7 +106,7 @@ func refused(c Chat, s Sent) bool {
 		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
-				"updates.broke", "updates.gave-up", "approval.agent-gone"))
+				"updates.broke", "updates.gave-up", "approval.agent-gone", "updates.dropped"))
 	})
 }
 

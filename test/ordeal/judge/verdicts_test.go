@@ -107,6 +107,7 @@ func verdictsOfTurns() []verdict {
 }
 
 func verdictsOfLostPrompts() []verdict {
+	const lostPrompts = "owner says p1: run\nowner says p2: run\n"
 	const twice = "webhook delivers p1: run\nwebhook repeats p1\n"
 	delivers := func(s *stage) {
 		s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
@@ -115,6 +116,16 @@ func verdictsOfLostPrompts() []verdict {
 		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
+		}},
+		{"prompts before a loss, of which the chat hears at the first", lostPrompts, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.shows(ownerChat, id, lang.Language("de").Printer().Text("updates.dropped"))
+		}},
+		{"prompts of which the chat hears at the first only", lostPrompts, "ran", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.shows(ownerChat, id, "No.")
 		}},
 		{"a delivery of which nothing is heard", twice, "ran", delivers},
 		{"a delivery that was not accepted", twice, "", func(*stage) {}},
