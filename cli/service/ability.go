@@ -101,9 +101,8 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 		return nil
 	}
 	var all []cli.AgentState
-	for _, agent := range at.order {
-		e := at.agents[agent]
-		state := cli.AgentState{Agent: agent, Auth: cli.Auth{State: cli.NotFound}}
+	for _, e := range at.entries() {
+		state := cli.AgentState{Agent: e.agent(), Auth: cli.Auth{State: cli.NotFound}}
 		if answer, err := e.auth.get(ctx); err == nil {
 			state.Auth = answer.auth
 		}
@@ -187,7 +186,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	var all []cli.StoredSession
 	var errs []error
 	var reading sync.WaitGroup
-	for agent, e := range at.agents {
+	for _, e := range at.entries() {
+		agent := e.agent()
 		keeper, ok := e.provider.(cli.SessionKeeper)
 		if !ok {
 			continue

@@ -51,6 +51,7 @@ const (
 // pooled is an entry of the pool. It exists from before its session is opened until the session is closed.
 type pooled struct {
 	closeKey
+	entry     *agentEntry // nil for a run of the previous process if its agent is no longer configured
 	mode      cli.Mode
 	session   cli.Session // nil until it is open
 	slot      *slot
@@ -107,6 +108,7 @@ type warmUp struct {
 // request requests a session of a conversation.
 type request struct {
 	closeKey
+	entry   *agentEntry
 	mode    cli.Mode
 	ahead   *warmUp    // nil for a turn
 	shares  func() int // returns the pid of the process that a session would share, or 0
@@ -232,8 +234,10 @@ func (e *pooled) info() (info cli.SessionInfo) {
 	return info
 }
 
-// wanted returns false if a session was opened ahead and should not be kept.
-func (e *pooled) wanted() bool { return e.ahead == nil || e.ahead.ctx.Err() == nil }
+// wanted returns false if a session should not be kept: it was opened ahead for nothing, or its agent was replaced.
+func (e *pooled) wanted() bool {
+	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
+}
 
 // process returns the agent's process with this number. It returns nil if this Service has no such process.
 func (p *pool) process(id processID) cli.Process {
