@@ -2,6 +2,7 @@ package menu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -263,9 +264,12 @@ type NewAgent struct{ ID, Name, Program string }
 type Offers struct {
 	// Next returns the agents that were not offered yet, and records that they are now. nil means that there are none.
 	Next func() []NewAgent
-	// Add adds an agent, which is used after a restart.
-	Add func(id string) error
+	// Add adds an agent to the file of the configuration, and reloads it. The error is ErrNotLoaded if only that failed.
+	Add func(ctx context.Context, id string) error
 }
+
+// ErrNotLoaded reports that an agent was added to a configuration that cannot be loaded.
+var ErrNotLoaded = errors.New("the configuration cannot be loaded")
 
 // Offers returns a page for each new agent. Each agent is offered once, to an owner in a private chat.
 func (k *Menus) Offers(by orchestrator.Press) (pages []tgapi.Page) {
@@ -283,12 +287,18 @@ func (k *Menus) Offers(by orchestrator.Press) (pages []tgapi.Page) {
 }
 
 // PressOffer handles a press of a button below an offer.
-func (k *Menus) PressOffer(_ context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	if id, no := strings.CutPrefix(data, "-"); no {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-declined", id)}}, nil
 	}
-	if k.offers.Add == nil || k.offers.Add(data) != nil { // the buttons stay
+	if k.offers.Add == nil {
+		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
+	}
+	switch err := k.offers.Add(ctx, data); {
+	case errors.Is(err, ErrNotLoaded):
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
+	case err != nil: // the buttons stay
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

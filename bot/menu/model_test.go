@@ -1,7 +1,9 @@
 package menu
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -255,10 +257,10 @@ func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 // TestOffersAreForOwners tests that only an owner in a private chat uses up the offer of a new agent.
 func TestOffersAreForOwners(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
-		asked := 0
+		asked, failure := 0, errors.New("full")
 		r.offers = Offers{
 			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
-			Add:  func(id string) error { return errors.New("full") },
+			Add:  func(context.Context, string) error { return failure },
 		}
 		press := by(owner)
 		if pages := r.Offers(press); pages != nil || asked > 0 {
@@ -277,6 +279,10 @@ func TestOffersAreForOwners(t *testing.T) {
 		_, data, _ := strings.Cut(pages[0].Keyboard[0][0].Data, ":")
 		if a, err := r.PressOffer(t.Context(), press, data); err != nil || a.Edit.Text != "" || a.Text == "" {
 			t.Errorf("an error becomes %+v, %v", a, err)
+		}
+		failure = fmt.Errorf("%w: a wrong key", ErrNotLoaded)
+		if a, err := r.PressOffer(t.Context(), press, data); err != nil || !strings.Contains(a.Edit.Text, "/reload") {
+			t.Errorf("an error elsewhere in the file becomes %+v, %v", a, err)
 		}
 	})
 }

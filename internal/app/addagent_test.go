@@ -14,7 +14,7 @@ func TestAnAgentThatCannotBeAdded(t *testing.T) {
 	a := &App{}
 	a.Log = slog.New(slog.NewTextHandler(&log, nil))
 	a.cfg.File = filepath.Join(t.TempDir(), "config.toml")
-	if err := a.addAgent("nobody"); err == nil || strings.Count(log.String(), "level=") != 1 ||
+	if err := a.addAgent(t.Context(), "nobody"); err == nil || strings.Count(log.String(), "level=") != 1 ||
 		!strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("%v, and the log has %q", err, log.String())
 	}

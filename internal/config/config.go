@@ -113,7 +113,7 @@ type Agents struct {
 	Gemini  Agent `toml:"gemini"`
 	Copilot Agent `toml:"copilot"`
 	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
-	ACP map[string]acp.Settings `toml:"acp"`
+	ACP map[string]acp.Settings `toml:"acp" applies:"at once"`
 }
 
 // Agent configures an agent that ductor knows.
