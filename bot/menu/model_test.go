@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ductor/bot/tgapi"
@@ -262,17 +263,22 @@ func TestOffersAreForOwners(t *testing.T) {
 			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
 			Add:  func(context.Context, string) error { return failure },
 		}
+		offers := func(by orchestrator.Press) (pages []tgapi.Page) {
+			r.Offer(by, func(_ context.Context, page tgapi.Page) error { pages = append(pages, page); return nil })
+			synctest.Wait()
+			return pages
+		}
 		press := by(owner)
-		if pages := r.Offers(press); pages != nil || asked > 0 {
+		if pages := offers(press); pages != nil || asked > 0 {
 			t.Errorf("a user is offered %v", pages)
 		}
 		press.Role = orchestrator.RoleOwner
 		press.Conversation.Chat = group
-		if pages := r.Offers(press); pages != nil || asked > 0 {
+		if pages := offers(press); pages != nil || asked > 0 {
 			t.Errorf("a group is offered %v", pages)
 		}
 		press.Conversation.Chat = owner
-		pages := r.Offers(press)
+		pages := offers(press)
 		if len(pages) != 1 || !slices.Equal(buttonNames(pages[0].Keyboard), []string{"Add OpenCode", "Not now"}) {
 			t.Fatalf("an owner is offered %v", pages)
 		}

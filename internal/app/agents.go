@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/bot/checks"
@@ -337,6 +338,25 @@ func (a *App) examiner() func(context.Context) checks.Report {
 	}
 }
 
+// offerable caches the agents that can be offered. Looking for all programs of the catalogue may take long.
+type offerable struct {
+	mu      sync.Mutex
+	agents  []acp.Entry
+	without *settings // which lack the agents
+	at      time.Time // when the programs were looked up
+}
+
+// offerableFor is how long an offerable is used.
+const offerableFor = 5 * time.Minute
+
+// find returns the installed agents that the configuration lacks. The caller holds mu.
+func (o *offerable) find(cfg *settings) []acp.Entry {
+	if o.without != cfg || time.Since(o.at) > offerableFor {
+		o.agents, o.without, o.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+	}
+	return o.agents
+}
+
 // offeredFile lists the agents that were offered in chats, one line each.
 const offeredFile = "offered-agents"
 
@@ -345,13 +365,15 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
 	}
+	a.offerable.mu.Lock()
+	defer a.offerable.mu.Unlock()
 	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	offered := strings.Fields(string(text))
-	for _, e := range a.now().Agents.Addable(exec.LookPath) {
+	for _, e := range a.offerable.find(a.now()) {
 		if !slices.Contains(offered, e.ID) {
 			offered = append(offered, e.ID)
 			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})

@@ -22,6 +22,8 @@ type inUse struct {
 	cfg       config.Config  // as read at the start
 	providers []cli.Provider // of this machine
 
+	offerable offerable
+
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
