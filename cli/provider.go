@@ -103,9 +103,9 @@ type Limited interface {
 // ModeHolder is a Provider whose agent is not held to every permission mode. A Service runs no request in a mode to
 // which the agent is not held, except for requests with TextOnly.
 type ModeHolder interface {
-	// Unheld explains in one sentence why the agent is not held to p. It returns "" if the agent is, or if that is
-	// unknown before a session was opened. It does not block. Safe for concurrent use.
-	Unheld(p PermissionMode) string
+	// Unheld explains in one sentence why the agent is not held to the mode of req, and what helps. It returns "" if the
+	// agent is, or if that is unknown before a session was opened. It does not block. Safe for concurrent use.
+	Unheld(req Request) string
 }
 
 // ToolHolder is a Provider that can prevent its agent from using tools. A Service runs requests with ToolLists only

@@ -53,9 +53,10 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns how the agent is held to a mode, given its own modes. caveat explains in one sentence which part of
+// holding returns how the agent is held to the mode of a request, given its own modes. caveat explains in one sentence which part of
 // the mode the agent does not support. If held is false, ductor runs no turn in the mode.
-func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
+func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
+	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 { // a mode could replace what its process was started with
 			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
@@ -76,9 +77,9 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 	case cli.Auto:
 		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
 	case cli.Plan:
-		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
+		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
 	}
-	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
 }
 
 // lacks reports whether only the environment or the arguments of the catalogue hold the agent to the mode, and its
@@ -88,9 +89,16 @@ func (o *Options) lacks(mode cli.PermissionMode) bool {
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold tells users what they can do about an agent that is not held to a mode.
-const howToHold = "Choose auto or bypass in /permissions, or add what holds it to the agent's settings, as " +
-	"\"How other agents are held\" on the page about agents shows"
+// howToHold tells users what they can do about an agent that is not held to the mode of a request. The mode of a request
+// without a user, such as a consultation, is not that of /permissions.
+func howToHold(req cli.Request) string {
+	choose := "Choose auto or bypass in /permissions"
+	if !req.Attended {
+		choose = "Use another agent for this"
+	}
+	return choose + ", or add what holds it to the agent's settings, as \"How other agents are held\" on the page " +
+		"about agents shows"
+}
 
 // oneOf returns the offered mode that matches the first possible one of names, or "".
 func oneOf(names, offered []string) string {
@@ -113,7 +121,7 @@ func (s *session) holding(req cli.Request) (h Holding, caveat string, err error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, mode := s.process.options(), req.Permission
-	h, caveat, held := o.holding(mode, s.offers.mode.ids())
+	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
 		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)

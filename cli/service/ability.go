@@ -19,7 +19,7 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
 		// If the provider panics, the session itself still refuses the mode.
-		_ = guard(agent, func() error { why = holder.Unheld(req.Permission); return nil })
+		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
 		return req, cli.Failf(cli.Refused, agent, "%s: %s", req.Permission, why)
