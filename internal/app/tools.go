@@ -126,7 +126,7 @@ func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orche
 	}
 	near := ""
 	if problem.Near != "" {
-		near = fmt.Sprintf("; did you mean %q?", problem.Near)
+		near = fmt.Sprintf(" (did you mean %q?)", problem.Near)
 	}
 	return orchestrator.ModelChoice{}, fmt.Errorf("no usable model here is called %q%s; agents here: %s", name, near,
 		strings.Join(there, ", "))

@@ -109,14 +109,16 @@ func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words 
 func searchStatement(q orchestrator.SessionQuery, words string, small bool) (string, arguments) {
 	var args arguments
 	scope := args.scope(q)
-	hits := fmt.Sprintf(`(SELECT docid FROM turns_text WHERE turns_text MATCH %s LIMIT %s) h
-		CROSS JOIN turns t ON t.seq = h.docid WHERE t.session IN (SELECT id FROM sessions WHERE %s)`, args.add(words),
-		args.add(maxHits), scope)
+	sessions := `(SELECT id FROM sessions WHERE ` + scope + `)`
+	hits := `SELECT docid FROM turns_text WHERE turns_text MATCH ` + args.add(words)
 	if small {
-		hits = `(SELECT id FROM sessions WHERE ` + scope + `) s CROSS JOIN turns t ON t.session = s.id
-			WHERE t.seq IN (SELECT docid FROM turns_text WHERE turns_text MATCH ` + args.add(words) + `)`
+		hits += ` AND +docid IN (SELECT t.seq FROM ` + sessions + ` s CROSS JOIN turns t ON t.session = s.id)`
+	} else {
+		hits += ` LIMIT ` + args.add(maxHits)
 	}
-	return `WITH newest AS MATERIALIZED (SELECT t.session, max(t.seq) AS seq FROM ` + hits + ` GROUP BY t.session)
+	return `WITH newest AS MATERIALIZED (SELECT t.session, max(t.seq) AS seq
+			FROM (` + hits + `) h CROSS JOIN turns t ON t.seq = h.docid
+			WHERE t.session IN ` + sessions + ` GROUP BY t.session)
 		SELECT ` + sessionColumns + `, coalesce((SELECT t.id FROM turns t WHERE t.seq = newest.seq), ''),
 			coalesce(newest.seq, 0)
 		FROM sessions LEFT JOIN newest ON newest.session = sessions.id

@@ -21,7 +21,7 @@ import (
 	"ductor/internal/nearest"
 )
 
-// Agents returns the command that lists agents, and the one that adds them to the configuration.
+// Agents returns the command that lists agents, with a subcommand that adds them to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
 	cmd := withConfig(orDefault(from), &cobra.Command{
@@ -100,10 +100,11 @@ func rank(row string) int {
 	})
 }
 
-// maxState is the maximum length of an agent's state in a line, in bytes.
+// maxState limits an agent's state in a line, in bytes.
 const maxState = 300
 
-// addAgents adds agents of the catalogue whose programs are there and speak the protocol. The error names the others.
+// addAgents adds those agents of the catalogue whose programs are installed and speak the protocol. The error names
+// the others.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }
