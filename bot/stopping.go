@@ -206,8 +206,11 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns
-// have ended.
+// releaseAgain is the pause before ductor tries again to store what came of an abort.
+const releaseAgain = 5 * time.Second
+
+// resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
+// over.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -228,8 +231,17 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					}.Encode()
 				}
 			}
-			if err := messages.Release(ctx, row); err != nil {
+			for { // the disk may be full
+				err := messages.Release(ctx, row)
+				if err == nil {
+					return
+				}
 				log.Error("say what came of an abort", "chat", row.Conversation.Chat, "err", err)
+				select {
+				case <-time.After(releaseAgain):
+				case <-ctx.Done():
+					return
+				}
 			}
 		})
 	}

@@ -197,12 +197,13 @@ func (p *parser) systemStatus(l *line) {
 }
 
 // retry shows that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes,
-// so retry ends the turn. Only a log-in that can be refreshed gets one retry.
+// so retry ends the turn at once. Only an account that can refresh its log-in gets one retry. A turn that
+// continued without ductor may have succeeded since, so it is not ended.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
 	canRefresh := p.trouble.keySource == "none" || p.trouble.keySource == "oauth"
-	if refused && (l.Attempt > 1 || !canRefresh) {
+	if refused && !p.flow.em.Replaying() && (l.Attempt > 1 || !canRefresh) {
 		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")})
 		return
 	}

@@ -333,7 +333,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of a request to the model. It ends the turn only if retrying is hopeless.
+// trouble handles the failure of one request to the model. It ends the turn only if retrying is hopeless. A turn that
+// went on without ductor may have succeeded since.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
@@ -344,11 +345,13 @@ func (p *liveParser) trouble(n *notice) {
 		return
 	}
 	p.messages.torn = p.messages.streaming
-	if hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut {
+	past := p.out.Replaying()
+	final := hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut
+	if final && !past {
 		p.verdict.hopeless = f
 		return
 	}
-	if p.network.down(n.Error.Message + n.Error.Details) {
+	if p.network.down(n.Error.Message+n.Error.Details) && !past {
 		p.verdict.hopeless = f
 		f.Kind = cli.NetworkDown
 		return

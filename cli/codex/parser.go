@@ -153,15 +153,16 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles a notification of a retry. It ends the turn only if retrying is hopeless.
+// apiTrouble handles a retry notice. It ends the turn only if retrying is hopeless. A turn that went on without ductor
+// may have succeeded since.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
-	kind := kindOf(message)
-	if hopeless(kind) {
+	kind, past := kindOf(message), p.out.Replaying()
+	if hopeless(kind) && !past {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}
-	if p.network.down(message) {
+	if p.network.down(message) && !past {
 		p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}

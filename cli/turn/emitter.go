@@ -56,6 +56,10 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
+// Replaying reports whether the current event happened before ductor attached. Later output may already show that the
+// agent recovered from it.
+func (e *Emitter) Replaying() bool { return e.replaying }
+
 // Now returns the time of the current event.
 func (e *Emitter) Now() time.Time { return e.now() }
 
