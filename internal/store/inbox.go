@@ -61,7 +61,7 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 	return all, wrap("list pending updates", err)
 }
 
-// FinishUpdates marks updates as handled and stores notices. It ignores IDs that are not in the inbox.
+// FinishUpdates ignores IDs that are not in the inbox.
 func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return wrap("finish updates", db.write(ctx, db.finishUpdates(ids, notices)))
 }
