@@ -113,8 +113,8 @@ type Agents struct {
 	Codex   Codex `toml:"codex"`
 	Gemini  Agent `toml:"gemini"`
 	Copilot Agent `toml:"copilot"`
-	// ACP configures further agents that speak the Agent Client Protocol, by the names that users see.
-	ACP map[string]acp.Settings `toml:"acp"`
+	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
+	ACP map[string]acp.Settings `toml:"acp" applies:"at once"`
 }
 
 // Agent configures one of ductor's own agents.

@@ -133,8 +133,8 @@ func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, na
 		} else if err := config.AddAgent(cfg.File, string(s.Agent), env); err != nil {
 			fail("%w", err)
 		} else {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s: %s\nRestart ductor if it runs, and pick it in /model.\n",
-				s.Agent, cfg.File, state)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s: %s\nIf ductor runs, send it /reload, and pick %[1]s in "+
+				"/model.\n", s.Agent, cfg.File, state)
 		}
 	}
 	return errors.Join(failed, err)
