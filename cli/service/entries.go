@@ -44,7 +44,7 @@ const (
 	idle           // has no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after the turn
-	closing        // is being closed; until then no other session with its closeKey is opened
+	closing        // is being closed; meanwhile no other session with its closeKey is opened
 	stuck          // was not closed or opened in time, and may still have a process
 )
 

@@ -119,8 +119,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn: ductor knows the runs of the previous process there, the session has its
-// home, and the files of the prompt exist there. If ctx is done first, ready returns at once.
+// ready prepares the environment for a turn. Afterwards ductor knows the environment's runs of the previous process,
+// the session has its home, and the files of the prompt exist in the environment. If ctx is done first, ready returns
+// at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {

@@ -171,7 +171,7 @@ type Files struct {
 // Storage configures where and how long ductor stores its state.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: no limit but the server's
+	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: only the server's limit
 	RetentionDays int    `toml:"retention_days" default:"30" check:"1..3650" applies:"at once"`
 }
 
