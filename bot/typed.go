@@ -147,8 +147,8 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	return b.ShowTyped(ctx, by, id, "/abort")
 }
 
-// unshownNotice returns the notice with which the chat offers an answer that an abort in a terminal cut off. It returns
-// nil if the abort cut off none.
+// unshownNotice returns a notice that offers the answer that an abort in a terminal cut off. It returns nil if the
+// abort cut off no answer.
 func unshownNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
 	if r.Unshown == "" {
 		return nil

@@ -129,8 +129,8 @@ func TestAgentsWithoutAConfiguration(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "there is no configuration at "+path+"; ductor setup writes it") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	order := regexp.MustCompile(`(?s)^AGENT.*\nclaude +first .*\ncodex +yes .*\nqwen +no; .* 9\.8\.7, logged in, live\n` +
-		`amp +no +not installed`)
+	order := regexp.MustCompile(`(?s)^AGENT.*\nclaude +first .*\ncodex +yes .*\n` +
+		`qwen +no; .* 9\.8\.7, logged in, live\namp +no +not installed`)
 	if !order.MatchString(stdout) {
 		t.Errorf("the agents are\n%s", stdout)
 	}
