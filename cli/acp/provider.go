@@ -37,6 +37,8 @@ var (
 	_ cli.Limited    = (*Provider)(nil)
 	_ cli.ModeHolder = (*Provider)(nil)
 	_ cli.Sharer     = (*Provider)(nil)
+
+	_ cli.ProjectReader = (*Provider)(nil)
 )
 
 // New returns a Provider. It starts no process.
@@ -49,6 +51,9 @@ func New(o Options) *Provider {
 	}
 	maps.Copy(holds, o.Holds)
 	o.Holds, o.known = holds, known
+	if len(o.Project.Files) == 0 {
+		o.Project = known.Project
+	}
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}

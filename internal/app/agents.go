@@ -217,8 +217,9 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
-		Agent:           name, Args: c.Args, Holds: c.Holds, NoWorkspace: g.inside, Background: a.background,
-		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher), AuthMethod: c.AuthMethod,
+		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
+		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
+		AuthMethod: c.AuthMethod,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})
