@@ -314,12 +314,20 @@ func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int 
 		data    string
 	}
 	seen := map[pressed]bool{}
-	for _, p := range f.Presses {
-		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
-			seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
-		}
+	for _, p := range f.allPresses(token, buttons...) {
+		seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
 	}
 	return len(seen)
+}
+
+// allPresses returns the presses of buttons by permitted users on messages about a prompt.
+func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (all []Press) {
+	for _, p := range f.Presses {
+		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // pressed reports whether a press was on a message about a prompt. A message without a prompt counts for all prompts
