@@ -13,11 +13,10 @@ import (
 
 // Recover continues the work of the previous process, and returns once all of it has started. Call it once, before the
 // first Submit.
-//   - Running turns continue in their cards. If that is impossible, Recover shows them as interrupted. Their prompts
-//     never run twice.
-//   - It shows outcomes that the chat does not show yet.
-//   - It starts queued turns.
-//   - It corrects messages that wrongly show a turn as waiting.
+//   - Running turns continue in their cards. A turn that cannot continue is shown as interrupted. No prompt runs twice.
+//   - Outcomes that the chat does not show yet are shown.
+//   - Queued turns start.
+//   - Messages that wrongly show a turn as waiting are corrected.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -86,7 +85,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // before all waiting turns: one that was moved back to the queue may precede it
+		case w.remains != "": // before all waiting turns, although a requeued turn may be first in turns
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -98,10 +97,10 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // an abort must find it at once, and its card is already in the chat
+		if len(ran) > 0 { // an abort must find this turn immediately; its card is already in the chat
 			c.start.later, ran[0].after = false, redelivered
 		}
-		for i := range wait { // one of them may have been about to start
+		for i := range wait { // the first turn may have been about to start
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
@@ -151,9 +150,8 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn that ended under the previous process. That
-// process died before it could compute them. changesOf returns nil if the turn changed no file. The steps of the turn
-// show which tools wrote.
+// changesOf returns a function that computes the file changes of a turn, if ductor died before it computed them.
+// changesOf returns nil if the turn changed no file. The stored steps show which tools of the turn wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -161,7 +159,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	}
 	session, err := e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return nil // it ended before it had a session
+		return nil // the turn ended before it had a session
 	}
 	done, err := e.opts.Store.StepsOf(ctx, t.ID)
 	if err != nil || len(done) == 0 {
@@ -180,7 +178,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome stops trying to show an outcome, and marks it as not shown.
+// dropOutcome gives up showing an outcome, and stores that the chat does not show it.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,

@@ -38,8 +38,8 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that began when the cost of ended ones had reached the daily budget. The sum starts again at
-// midnight.
+// budget finds prompts that began after the cost of ended prompts had reached the daily budget. The cost starts at zero
+// at midnight.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
@@ -61,8 +61,8 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// spentBefore adds the costs of prompts whose turns had ended at the i-th event. ductor learns of the end of a turn in
-// another conversation a moment later, and of an end during its downtime at its next start.
+// spentBefore adds the costs of prompts whose turns had ended at the i-th event. ductor may learn of the end of a turn
+// in another conversation a moment later, and of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for j, e := range f.Agents[:i] {
@@ -103,7 +103,7 @@ func (f *facts) joins(token scenario.Token) bool {
 		slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.In == in && s.Text == "/queue steer" })
 }
 
-// seen returns the time at which ductor can see an event: its next start if it was down.
+// seen returns the time at which ductor can see an event. If ductor was down, this is its next start.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

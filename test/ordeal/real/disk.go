@@ -116,7 +116,7 @@ func (d *disk) control(request uint, frozen bool) error {
 		return err
 	}
 	defer dir.Close()
-	// the disk was mounted again
+	// an error means here that the disk was mounted again
 	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil &&
 		!(request == fiThaw && errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("freeze or thaw the disk: %w", err)
@@ -125,7 +125,7 @@ func (d *disk) control(request uint, frozen bool) error {
 	return nil
 }
 
-// shutdown discards everything that is not on the device, as a power failure does. Only ext4 supports it.
+// shutdown discards all data that is not on the device, as a power failure does. Only ext4 supports it.
 func (d *disk) shutdown() error {
 	if d.kind != diskExt4 {
 		return nil
@@ -179,7 +179,7 @@ func (d *disk) unmount() error {
 	return errors.Join(late, failure)
 }
 
-// check checks the file system itself: ext4 must be clean after everything that happened.
+// check checks the file system itself: ext4 must report no error.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil

@@ -17,7 +17,7 @@ type Fix struct {
 	What   string // the defect as users saw it
 	How    string // the world and the rule that found it
 	Commit string // the subject of the commit that fixed it; empty while it is open
-	Case   string // the test that repeats it; empty if only its seed does
+	Case   string // the test that repeats the defect; empty if only its seed does
 }
 
 // Fixes reads the list of real defects.
@@ -91,8 +91,8 @@ func tried(b *strings.Builder, runs []Run) {
 		b.WriteString("No run is kept yet.\n\n")
 		return
 	}
-	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | seeds with violations " +
-		"|\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | " +
+		"seeds with violations |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range runs {
 		fmt.Fprintf(b, "| %s | `%.8s` | %s | %s | %s | %s | %s | %d |\n", r.World, r.Commit,
 			r.Date.Format(time.DateOnly), number(r.Seeds), number(r.Messages),
@@ -239,7 +239,6 @@ const notPromised = `## What is not promised
 - Seeds are samples. That none fails shows that failures are rare, not that there are none.
 `
 
-// number formats a number with commas.
 func number(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -52,7 +52,8 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// freshEvery is the share of worlds that begin without a database. The others start with an empty one, to save time.
+// freshEvery is the share of worlds that begin without a database. The others start with an empty database, to save
+// time.
 const freshEvery = 10
 
 // empty returns the file of an empty database.
@@ -91,7 +92,6 @@ func prepare(path string, seed uint64) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// options returns the options of the database.
 func (d *storage) options() store.Options {
 	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, LeftOpen: func(release func() error) {
 		d.mu.Lock()
@@ -211,14 +211,15 @@ func (d *storage) setTimes() error {
 	return nil
 }
 
-// freeze copies the files as a process that is killed now would leave them.
+// freeze copies the files as they would be if ductor were killed now.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
 		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine cannot fail the test
 	}
 }
 
-// reboot marks the frozen state as one from an earlier boot of the machine: an open database contains the boot's id.
+// reboot changes the boot id in the frozen state, as if the machine had rebooted: an open database contains the boot
+// id.
 func (d *storage) reboot() {
 	mark := filepath.Join(d.copy, app.DatabaseFile+"-open")
 	if _, err := os.Stat(mark); err != nil {

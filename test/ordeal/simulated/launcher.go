@@ -14,14 +14,14 @@ import (
 	"ductor/cli"
 )
 
-// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive it.
+// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive the process.
 type launcher struct {
 	life    *life
 	machine *machine
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // started or attached, and not forgotten
+	held    map[cli.RunID]*process // runs that were started or attached, and not forgotten
 	record  cli.Recorder
 	closing bool
 }
@@ -204,7 +204,7 @@ type process struct {
 	run      *run
 	once     sync.Once
 	gone     chan struct{} // closed by Detach, and at the death of ductor
-	at       int64         // where Stdout reads
+	at       int64         // offset at which Stdout reads
 
 	recording chan struct{} // of one token, which Begin holds: the bubble's clock stops while a Mutex is awaited
 	// The launcher's mu guards these.
@@ -300,15 +300,15 @@ func (p *process) Ended(output int64) {
 	p.over = max(p.over, output)
 }
 
-// open reports whether a turn is not recorded yet. The caller holds the launcher's mu.
+// open reports whether a turn of the process is not recorded as ended. The caller holds the launcher's mu.
 func (p *process) open() bool {
 	return slices.ContainsFunc(p.marks, func(m cli.Mark) bool {
 		return m.OfTurn() && !slices.Contains(p.settled, m.Turn)
 	})
 }
 
-// neededFrom returns the offset from which a restarted ductor may read the output. The caller holds the launcher's
-// mu.
+// neededFrom returns the offset from which the next process of ductor may read the output. The caller holds the
+// launcher's mu.
 func (p *process) neededFrom() int64 {
 	if len(p.marks) == 0 {
 		return 0
