@@ -61,8 +61,12 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// spentBefore adds the costs of prompts whose turns had ended at the i-th event. ductor may learn of the end of a turn
-// in another conversation a moment later, and of an end during its downtime at its next start.
+// startTime is how long an agent may need until it gets its prompt. ductor compares the costs with the budget before it
+// starts the agent.
+const startTime = 5 * time.Second
+
+// spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started
+// before another conversation's turn ended. ductor learns of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for j, e := range f.Agents[:i] {
@@ -70,7 +74,7 @@ func (f *facts) spentBefore(i int) (cents int) {
 			continue
 		}
 		end, ended := f.endOfTurn(j)
-		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Before(now.At) {
+		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Add(startTime).Before(now.At) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
