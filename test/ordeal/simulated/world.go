@@ -264,9 +264,10 @@ func (w *World) openAgain() (err error) {
 	return err
 }
 
-// isOfDisk reports whether ductor ended because of its disk.
+// isOfDisk reports whether ductor ended because of its disk. systemd starts it again.
 func isOfDisk(err error) bool {
-	return errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDiskFull)
+	return errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDiskFull) ||
+		errors.Is(err, orchestrator.ErrDamaged)
 }
 
 // mostStarts is the maximum number of failed starts.
