@@ -251,7 +251,7 @@ func (f *facts) runs(token scenario.Token) int {
 func (f *facts) failedFlush() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		d, ok := s.(scenario.Disk)
-		return ok && d.Fault == scenario.DiskFsync
+		return ok && (d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO)
 	})
 }
 
