@@ -98,7 +98,7 @@ func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text 
 	if done, err := b.handledBefore(ctx, update); done || err != nil {
 		return err
 	}
-	if err := b.ShowTyped(ctx, by, id, text); err != nil {
+	if err := b.ShowTyped(ctx, by, message.TypedCommand+id, text); err != nil {
 		return err
 	}
 	spec.Do(ctx, updates.Request{
@@ -143,7 +143,7 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	if !report.Running && report.Dropped+report.Questions == 0 && report.Unshown == "" {
 		return ErrIdle
 	}
-	return b.ShowTyped(ctx, by, id, "/abort")
+	return b.ShowTyped(ctx, by, message.TypedCommand+id, "/abort")
 }
 
 // unshownNotice returns the notice with which the chat offers an answer that an abort in a terminal cut off. It returns

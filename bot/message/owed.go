@@ -139,6 +139,9 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 // typedPrefix starts the keys of messages that show what the owner typed in a terminal. They precede the answer to it.
 const typedPrefix = "typed/"
 
+// TypedCommand begins the ids of typed commands. They are not entries of the conversation, so Noticed gets their texts.
+const TypedCommand = "command/"
+
 // PostTyped is PostOnce for a message that shows what the owner typed in a terminal. SendOwed sends it at once.
 func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
 	return s.PostOnce(ctx, to, typedPrefix+id, c)
@@ -262,7 +265,8 @@ func (s *Messages) collect(ctx context.Context) error {
 
 // notice passes the text of a message to Noticed.
 func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
-	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
+	prompt := strings.HasPrefix(key, typedPrefix) && !strings.HasPrefix(key, typedPrefix+TypedCommand)
+	if s.Noticed != nil && c.Text.Text != "" && !prompt {
 		s.Noticed(in, key, c.Text.Text)
 	}
 }

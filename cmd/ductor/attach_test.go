@@ -50,6 +50,7 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	if r := desk.say("c1", "/model codex"); r.Error != "" {
 		t.Errorf("the reply to a command: %+v", r)
 	}
+	desk.awaitNotice("You, at the terminal:\n/model codex")
 	desk.awaitNotice("From your next message on: Codex")
 	town.await("From your next message on: Codex")
 	town.await("You, at the terminal:\n/model codex")
