@@ -133,7 +133,7 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	}
 	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
 		func(r orchestrator.AbortReport) orchestrator.Handled {
-			return orchestrator.Handled{Notices: unshownNotice(b.opts.Lang.Of(by.Conversation.Chat),
+			return orchestrator.Handled{Notices: abortNotice(b.opts.Lang.Of(by.Conversation.Chat),
 				by.Conversation, r)}
 		})
 	if err != nil {
@@ -146,12 +146,16 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	return b.ShowTyped(ctx, by, message.TypedCommand+id, "/abort")
 }
 
-// unshownNotice returns the notice with which the chat offers an answer that an abort in a terminal cut off. It returns
-// nil if the abort cut off none.
-func unshownNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
-	if r.Unshown == "" {
+// abortNotice returns the notice about what an abort in a terminal ended besides the running turn. The notice offers an
+// answer that the abort cut off. abortNotice returns nil if the abort ended nothing else.
+func abortNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
+	details := abortDetails(p, r)
+	if len(details) == 0 {
 		return nil
 	}
-	return []orchestrator.Message{message.Compose(in, message.Content{Text: render.Plain(abortSentence(p, r)),
-		Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}})}
+	c := message.Content{Text: render.Plain(strings.Join(details, " "))}
+	if r.Unshown != "" {
+		c.Keyboard = tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}
+	}
+	return []orchestrator.Message{message.Compose(in, c)}
 }
