@@ -42,14 +42,14 @@ func (c modelCommand) offer(ctx context.Context, r updates.Request) {
 			Text: render.Plain(page.Text), Keyboard: page.Keyboard, Silent: true,
 		})
 		if c.messages.Keep(ctx, m) != nil {
-			return // the store has reported the error, and ductor agents still lists the agents
+			return // the store has logged the error, and `ductor agents` still lists the agents
 		}
 	}
 }
 
-// byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
-// the edit finishes the command. If ductor stops before the edit, the next process runs the command again, and later
-// messages of the user wait for it.
+// byName chooses a model. If the agents are still listing their models, byName immediately sends a message and edits
+// it later. Only the edit finishes the command. Until then, the user's later messages wait. If ductor stops before
+// the edit, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {
