@@ -60,11 +60,8 @@ func (t *typing) await(ctx context.Context) (*handlers, error) {
 
 // ShowTyped implements attach.Chat. It sends a long text as a file.
 func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
-	in, who := by.Conversation, lang.Key("bot.you-at-the-terminal")
-	if in.Group() {
-		who = "bot.owner-at-the-terminal"
-	}
-	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(who))
+	in := by.Conversation
+	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(atTheTerminal(in)))
 	c := message.Content{Text: render.Concat(head, render.Plain("\n"+text)), Silent: true}
 	if render.Len(c.Text.Text) > render.MessageLimit {
 		c.Text, c.Files = head, []message.File{{Name: "prompt.txt", Content: text}}
@@ -76,6 +73,14 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
+}
+
+// atTheTerminal returns the head of a text that the owner typed in a terminal.
+func atTheTerminal(in orchestrator.ConversationID) lang.Key {
+	if in.Group() {
+		return "bot.owner-at-the-terminal"
+	}
+	return "bot.you-at-the-terminal"
 }
 
 // CommandTyped implements attach.Chat. It returns ErrNoCommand if the text is not a command.
@@ -98,7 +103,7 @@ func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text 
 	if done, err := b.handledBefore(ctx, update); done || err != nil {
 		return err
 	}
-	if err := b.ShowTyped(ctx, by, message.TypedCommand+id, text); err != nil {
+	if err := b.ShowTyped(ctx, by, id, text); err != nil {
 		return err
 	}
 	spec.Do(ctx, updates.Request{
@@ -144,7 +149,7 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	if !report.Running && report.Dropped+report.Questions == 0 && report.Unshown == "" {
 		return ErrIdle
 	}
-	return b.ShowTyped(ctx, by, message.TypedCommand+id, "/abort")
+	return b.ShowTyped(ctx, by, id, "/abort")
 }
 
 // abortNotice returns the notice about what an abort in a terminal ended besides the running turn. The notice offers an

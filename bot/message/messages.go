@@ -37,7 +37,7 @@ type Messages struct {
 	owed   owed
 	spool  *Spool // nil: messages have no spooled files
 	// Noticed gets the text of each stored message before it is sent, and texts that producers announce. It does not
-	// get the prompts of PostTyped. It may be nil.
+	// get the texts of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights

@@ -140,9 +140,6 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 // text.
 const typedPrefix = "typed/"
 
-// TypedCommand begins the ids of typed commands. They are not entries of the conversation, so Noticed gets their texts.
-const TypedCommand = "command/"
-
 // PostTyped is PostOnce for a text that the owner typed in a terminal. SendOwed sends it before other messages.
 func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
 	return s.PostOnce(ctx, to, typedPrefix+id, c)
@@ -266,8 +263,7 @@ func (s *Messages) collect(ctx context.Context) error {
 
 // notice passes the text of a message to Noticed.
 func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
-	prompt := strings.HasPrefix(key, typedPrefix) && !strings.HasPrefix(key, typedPrefix+TypedCommand)
-	if s.Noticed != nil && c.Text.Text != "" && !prompt {
+	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
 		s.Noticed(in, key, c.Text.Text)
 	}
 }

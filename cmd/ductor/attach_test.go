@@ -51,6 +51,8 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 		t.Errorf("the reply to a command: %+v", r)
 	}
 	desk.awaitNotice("You, at the terminal:\n/model codex")
+	town.say("/consult codex Which lock?")
+	desk.awaitNotice("In the chat:\n/consult codex Which lock?")
 	desk.awaitNotice("From your next message on: Codex")
 	town.await("From your next message on: Codex")
 	town.await("You, at the terminal:\n/model codex")
