@@ -66,10 +66,27 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
-			return s, true
+			return c.announced(s), true
 		}
 	}
-	return updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}, false
+	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
+}
+
+// announced returns a command that terminals show before its answer.
+func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
+	do := s.Do
+	if do == nil || c.messages.Noticed == nil {
+		return s
+	}
+	s.Do = func(ctx context.Context, r updates.Request) {
+		in, head := r.In.Conversation, lang.Key("bot.in-the-chat")
+		if r.In.Update < 0 {
+			head = atTheTerminal(in)
+		}
+		c.messages.Noticed(in, fmt.Sprint("command/", r.In.Update), c.lang.Of(in.Chat).Text(head)+"\n"+r.In.Text)
+		do(ctx, r)
+	}
+	return s
 }
 
 func (c *commands) answer(ctx context.Context, r updates.Request, text string) {

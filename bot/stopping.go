@@ -272,6 +272,11 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport) string {
 	default:
 		parts = append(parts, p.Text("bot.nothing-ran"))
 	}
+	return strings.Join(append(parts, abortDetails(p, r)...), " ")
+}
+
+// abortDetails returns the sentences about what an abort ended besides the running turn.
+func abortDetails(p lang.Printer, r orchestrator.AbortReport) (parts []string) {
 	if r.Unshown != "" {
 		parts = append(parts, p.Text("bot.rest-not-sent"))
 	}
@@ -281,5 +286,5 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport) string {
 	if r.Dropped > 0 {
 		parts = append(parts, p.Text("bot.dropped", r.Dropped))
 	}
-	return strings.Join(parts, " ")
+	return parts
 }

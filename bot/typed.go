@@ -60,11 +60,8 @@ func (t *typing) await(ctx context.Context) (*handlers, error) {
 
 // ShowTyped implements attach.Chat. It sends a long text as a file.
 func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
-	in, who := by.Conversation, lang.Key("bot.you-at-the-terminal")
-	if in.Group() {
-		who = "bot.owner-at-the-terminal"
-	}
-	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(who))
+	in := by.Conversation
+	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(atTheTerminal(in)))
 	c := message.Content{Text: render.Concat(head, render.Plain("\n"+text)), Silent: true}
 	if render.Len(c.Text.Text) > render.MessageLimit {
 		c.Text, c.Files = head, []message.File{{Name: "prompt.txt", Content: text}}
@@ -76,6 +73,14 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
+}
+
+// atTheTerminal returns the head of a text that the owner typed in a terminal.
+func atTheTerminal(in orchestrator.ConversationID) lang.Key {
+	if in.Group() {
+		return "bot.owner-at-the-terminal"
+	}
+	return "bot.you-at-the-terminal"
 }
 
 // CommandTyped implements attach.Chat. It returns ErrNoCommand if the text is not a command.
@@ -134,7 +139,7 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	}
 	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
 		func(r orchestrator.AbortReport) orchestrator.Handled {
-			return orchestrator.Handled{Notices: unshownNotice(b.opts.Lang.Of(by.Conversation.Chat),
+			return orchestrator.Handled{Notices: abortNotice(b.opts.Lang.Of(by.Conversation.Chat),
 				by.Conversation, r)}
 		})
 	if err != nil {
@@ -147,12 +152,16 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	return b.ShowTyped(ctx, by, id, "/abort")
 }
 
-// unshownNotice returns a notice that offers the answer that an abort in a terminal cut off. It returns nil if the
-// abort cut off no answer.
-func unshownNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
-	if r.Unshown == "" {
+// abortNotice returns the notice about what an abort in a terminal ended besides the running turn. The notice offers an
+// answer that the abort cut off. abortNotice returns nil if the abort ended nothing else.
+func abortNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
+	details := abortDetails(p, r)
+	if len(details) == 0 {
 		return nil
 	}
-	return []orchestrator.Message{message.Compose(in, message.Content{Text: render.Plain(abortSentence(p, r)),
-		Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}})}
+	c := message.Content{Text: render.Plain(strings.Join(details, " "))}
+	if r.Unshown != "" {
+		c.Keyboard = tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}
+	}
+	return []orchestrator.Message{message.Compose(in, c)}
 }

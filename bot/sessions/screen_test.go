@@ -222,6 +222,8 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.shows(`Sessions with "runes":`, "Fix the parser", "“It reads runes now.”")
 	r.command("nothing like it")
 	r.shows(`No session has "nothing like it"`)
+	r.press("From other chats")
+	r.shows("Elsewhere")
 
 	r.command("parser")
 	r.press("Fix the parser")

@@ -90,17 +90,17 @@ func (s *Screen) navigation(p lang.Printer, l listed, more bool) tgapi.Keyboard 
 		next.page = to
 		return newButton(sign, opList, "", next.arg())
 	})
+	elsewhere := []tgapi.Button{newButton(p.Text("sessions.elsewhere-button"), opElsewhere, "0", "")}
+	if l.words != "" {
+		return append(k, elsewhere)
+	}
 	other, text := listed{archived: !l.archived}, p.Text("sessions.archived-button")
 	if l.archived {
 		text = p.Text("sessions.others-button")
 	}
-	if l.words != "" {
-		return k
-	}
 	k = append(k, []tgapi.Button{newButton(text, opList, "", other.arg())})
 	if !l.archived {
-		k = append(k, []tgapi.Button{newButton(p.Text("sessions.elsewhere-button"), opElsewhere, "0", "")},
-			[]tgapi.Button{newButton(p.Text("sessions.terminal-button"), opTerminal, "", "")})
+		k = append(k, elsewhere, []tgapi.Button{newButton(p.Text("sessions.terminal-button"), opTerminal, "", "")})
 	}
 	return k
 }

@@ -50,6 +50,9 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	if r := desk.say("c1", "/model codex"); r.Error != "" {
 		t.Errorf("the reply to a command: %+v", r)
 	}
+	desk.awaitNotice("You, at the terminal:\n/model codex")
+	town.say("/consult codex Which lock?")
+	desk.awaitNotice("In the chat:\n/consult codex Which lock?")
 	desk.awaitNotice("From your next message on: Codex")
 	town.await("From your next message on: Codex")
 	town.await("You, at the terminal:\n/model codex")
@@ -296,7 +299,8 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 	desk.await("a bye", func() bool { return desk.bye != nil && desk.bye.Reason == wire.ReasonRemoved })
 }
 
-// If an abort in the terminal comes while the chat still waits for an answer, the chat offers that answer.
+// If an abort in the terminal comes while the chat still waits for an answer, the chat offers that answer. Both ends
+// show how many waiting messages the abort removed.
 func TestAnAbortInATerminalOffersTheAnswer(t *testing.T) {
 	town := newTown(t, nil)
 	desk := town.attach()
@@ -315,6 +319,13 @@ func TestAnAbortInATerminalOffersTheAnswer(t *testing.T) {
 	}
 	town.pressOn(offer, showAgain)
 	town.awaitMessage(func(m telegram.Message) bool { return strings.HasPrefix(m.Text, "the whole answer") })
+
+	desk.say("p2", `[[start]] [[text "It begins."]] [[hang]]`)
+	desk.awaitEntry(wire.StateRunning, "It begins.")
+	desk.say("p3", `never`)
+	desk.send(wire.Request{Abort: &wire.Abort{ID: "a2"}})
+	desk.awaitNotice("1 waiting message will not run.")
+	town.await("1 waiting message will not run.")
 }
 
 // A command that the terminal repeats, because ductor was killed before the reply, is carried out once.

@@ -113,6 +113,23 @@ func TestAnAbortEndsTheTurnAndTheQueue(t *testing.T) {
 	}
 }
 
+// Terminals learn that a turn was cancelled that was about to start.
+func TestTerminalsLearnOfACancelledTurnWithoutACard(t *testing.T) {
+	ended := make(chan orchestrator.Turn, 1)
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		follow := func(orchestrator.Turn, bool) func(cli.Event) { return func(cli.Event) {} }
+		o.Viewers = &orchestrator.Viewers{Follow: follow, Ended: func(t orchestrator.Turn) { ended <- t }}
+	})
+	press := orchestrator.Press{Conversation: here, Role: orchestrator.RoleOwner}
+	report, err := h.Stop(t.Context(), press, func(*orchestrator.Stopping) { h.submit(t, here, "never") }, storeNothing)
+	if err != nil || report.Dropped != 1 || len(ended) != 1 {
+		t.Fatalf("aborted %+v, %v; terminals see %d ends", report, err, len(ended))
+	}
+	if turn := <-ended; turn.State != orchestrator.TurnCancelled || turn.Prompt.Text != "never" {
+		t.Errorf("terminals see %+v", turn)
+	}
+}
+
 // An abort ends the turn before it waits for anything, and queued turns do not start before they are removed.
 func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 	h := open(t)

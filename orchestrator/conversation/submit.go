@@ -223,10 +223,14 @@ func (e *Engine) drop(ctx context.Context, w waiting) error {
 	return nil
 }
 
-// unqueued removes the card of a turn that no longer waits.
+// unqueued removes the card of a turn that no longer waits. If the turn was cancelled before it had a card, terminals
+// may still show it, because they read it from the store.
 func (e *Engine) unqueued(w waiting) {
-	if w.shown {
+	switch v := e.opts.Viewers; {
+	case w.shown:
 		e.opts.Chat.Unqueued(w.turn)
+	case v != nil && w.turn.State == orchestrator.TurnCancelled && !isQuiet(w.turn):
+		v.Ended(w.turn)
 	}
 }
 
