@@ -350,6 +350,11 @@ func verdictsOfTheRest() []verdict {
 			s.calls(ownerChat, 30)
 			s.calls(annChat, 0)
 		}},
+		{"a call after a limit whose response was cut off", "", "", func(s *stage) {
+			s.calls(ownerChat, 30)
+			s.Calls[0].Fault = telegram.BadJSON
+			s.calls(ownerChat, 0)
+		}},
 		{"a call in time", plainPrompt, "", func(s *stage) {
 			s.whole()
 			s.calls(ownerChat, 30)
