@@ -37,16 +37,6 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, id, "p1w0 p1w1")
 		}},
-		{"an effect three times by Run again and a power failure just behind that", plainPrompt, "", func(s *stage) {
-			s.whole()
-			s.now = s.now.Add(time.Minute)
-			s.presses("owner", ownerChat, s.next, "🔁 Run again")
-			for range 2 {
-				s.agent(Got, "p1", "")
-				s.agent(Effect, "p1", "p1.1")
-				s.stops(scenario.Power)
-			}
-		}},
 		{"an effect twice by a power failure much later", plainPrompt, "once", func(s *stage) {
 			s.whole()
 			s.now = s.now.Add(time.Hour)
@@ -99,8 +89,18 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
-func verdictsOfFailedFlushes() []verdict {
+func verdictsOfLostBegins() []verdict {
 	return []verdict{
+		{"an effect three times by Run again and a power failure just behind that", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.now = s.now.Add(time.Minute)
+			s.presses("owner", ownerChat, s.next, "🔁 Run again")
+			for range 2 {
+				s.agent(Got, "p1", "")
+				s.agent(Effect, "p1", "p1.1")
+				s.stops(scenario.Power)
+			}
+		}},
 		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
 			s.stops(scenario.Restart)
