@@ -27,11 +27,16 @@ func limits(f *facts) (all []Violation) {
 			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named",
 				c.Method, c.Chat, s.until.Sub(c.At))})
 		}
-		if c.RetryAfter > 0 && c.Fault != telegram.DropAfter {
+		if c.RetryAfter > 0 && isReadable(c) {
 			shut[c.Chat] = silence{c.Done, c.Done.Add(time.Duration(c.RetryAfter) * time.Second)}
 		}
 	}
 	return all
+}
+
+// isReadable reports whether ductor could read the response of a call.
+func isReadable(c telegram.Call) bool {
+	return c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
 }
 
 func (f *facts) diedBetween(from, to time.Time) bool {

@@ -298,14 +298,15 @@ const lazyWindow = 3 * time.Second
 // work.
 const failedWindow = lazyWindow + 15*time.Second
 
-// beganJustBefore reports whether the first known event of a prompt was within window before a power failure.
+// beganJustBefore reports whether the last run of a prompt before a power failure began within window before it.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
+	var began time.Time
 	for _, e := range f.events[token] {
-		if !e.At.After(at) {
-			return at.Sub(e.At) < window
+		if !e.At.After(at) && (began.IsZero() || e.What == Got) {
+			began = e.At
 		}
 	}
-	return false
+	return !began.IsZero() && at.Sub(began) < window
 }
 
 // pressesOf counts the different buttons that permitted users pressed on messages about a prompt.

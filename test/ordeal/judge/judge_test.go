@@ -159,7 +159,7 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfFailedFlushes(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfShowAgain(),
+		verdictsOfTurns(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfShowAgain(),
 		verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
 		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
 	} {

@@ -89,8 +89,18 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
-func verdictsOfFailedFlushes() []verdict {
+func verdictsOfLostBegins() []verdict {
 	return []verdict{
+		{"an effect three times by Run again and a power failure just behind that", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.now = s.now.Add(time.Minute)
+			s.presses("owner", ownerChat, s.next, "🔁 Run again")
+			for range 2 {
+				s.agent(Got, "p1", "")
+				s.agent(Effect, "p1", "p1.1")
+				s.stops(scenario.Power)
+			}
+		}},
 		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
 			s.stops(scenario.Restart)
@@ -339,6 +349,11 @@ func verdictsOfTheRest() []verdict {
 			s.whole()
 			s.calls(ownerChat, 30)
 			s.calls(annChat, 0)
+		}},
+		{"a call after a limit whose response was cut off", "", "", func(s *stage) {
+			s.calls(ownerChat, 30)
+			s.Calls[0].Fault = telegram.BadJSON
+			s.calls(ownerChat, 0)
 		}},
 		{"a call in time", plainPrompt, "", func(s *stage) {
 			s.whole()
