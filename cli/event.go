@@ -212,7 +212,11 @@ type RateLimited struct{ ResetAt time.Time }
 
 // LimitsReported reports how much of its plan the agent's account has used. The dialects set only Limits, and only
 // those that the agent has just reported. The cards get all limits of the account.
-type LimitsReported struct{ AccountLimits }
+type LimitsReported struct {
+	AccountLimits
+	// Others are accounts of the agent to which a user can switch. They are empty if no limit is near.
+	Others []Account
+}
 
 // CaughtUp comes once in an adopted turn, after all events from the time in which no ductor was listening. The events
 // after it are new.

@@ -11,6 +11,7 @@ type Login struct {
 	Command string
 	// Variable is the environment variable that has the key, or the token.
 	Variable string
+	Account  Account // the account that it logs in
 }
 
 // LoginKind groups the ways to log in by the user's part in them.

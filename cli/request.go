@@ -66,9 +66,9 @@ type Request struct {
 	SystemPrompt string  // replaces the agent's own, if set
 	AppendPrompt string  // appended to the agent's own, if set
 
-	Model   ModelID
-	Effort  Effort
-	Account Account // the log-in that the agent uses
+	Model    ModelID
+	Effort   Effort
+	Accounts Accounts // the log-in that each agent uses
 
 	// Sandbox is the environment in which the turn runs. The turn runs in no other environment. Empty means this host.
 	Sandbox Sandbox

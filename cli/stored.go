@@ -8,6 +8,7 @@ import (
 // StoredSession is a session that an agent stored in its own files. The user may have started it in a terminal.
 type StoredSession struct {
 	Agent       Agent
+	Account     Account // the Service sets it
 	ID          AgentSessionID
 	Dir         string
 	First, Last string    // the first prompt and the last known one, each in one line; both the title if it has one

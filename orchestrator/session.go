@@ -52,9 +52,10 @@ type Totals struct {
 	Tokens   int64
 }
 
-// AgentEnv is an agent in one environment and one lane. The agent has one session of its own there.
+// AgentEnv is an agent with one account, in one environment and one lane. The agent has one session of its own there.
 type AgentEnv struct {
 	Agent   cli.Agent
+	Account cli.Account
 	Sandbox cli.Sandbox // empty is this host
 	Lane    Lane
 }
@@ -71,7 +72,7 @@ const (
 
 // AgentEnv identifies the agent session in which the turn runs: turns and questions beside them use different ones.
 func (t Turn) AgentEnv() AgentEnv {
-	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
+	of := AgentEnv{Agent: t.Agent, Account: t.Entry.Account, Sandbox: t.Sandbox}
 	if t.Entry.Kind != TurnEntry {
 		of.Lane = AsideLane
 	}

@@ -67,10 +67,11 @@ type Prompt struct {
 
 // Entry describes an entry of a session: its kind, and its position in the session.
 type Entry struct {
-	Kind EntryKind
-	Role string     // the configured role that its agent played; empty for none
-	Asks cli.TurnID // the turn whose agent asked for it; empty if a user did
-	Into cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
+	Kind    EntryKind
+	Role    string      // the configured role that its agent played; empty for none
+	Account cli.Account // the log-in that its agent used
+	Asks    cli.TurnID  // the turn whose agent asked for it; empty if a user did
+	Into    cli.TurnID  // the running turn that this one was merged into; empty if it runs on its own
 	// Number orders the entries of a session by the time of their ends. It is 0 before the end.
 	Number int64
 	UpTo   int64 // the last entry that its prompt told its agent of, by its number

@@ -41,6 +41,7 @@ type turnFacts struct {
 	mute   bool              // the agent does not report repeated requests to its model
 	bypass time.Time         // end of the turn's bypass; zero for none
 	limits cli.AccountLimits // those of the agent's plan that are near
+	others []cli.Account     // to which a user can switch before
 	place  string            // where the turn runs; empty if only one place exists
 	early  []earlyAsk        // approvals whose tool lines have not come yet
 	where  func(orchestrator.ConversationID) string
@@ -140,7 +141,7 @@ func (d *document) applyEvent(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.LimitsReported:
 		before := d.turn.limits.Text(d.lang, d.now)
-		d.turn.limits = ev.AccountLimits.Near(d.now)
+		d.turn.limits, d.turn.others = ev.AccountLimits.Near(d.now), ev.Others
 		return change{urgent: d.turn.limits.Text(d.lang, d.now) != before}
 	case cli.RateLimited:
 		if d.limited {

@@ -22,6 +22,13 @@ type Service interface {
 	// MenuNow returns Menu without waiting: the Err of an agent whose models are still loading is cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
+	// Accounts lists the accounts of the conversation's agent, and whether they are logged in, as far as that is soon
+	// known.
+	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
+	// SetAccount sets the account of an agent from the next turn on. It returns ErrBadChoice if the agent has no such
+	// account.
+	SetAccount(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, account cli.Account) error
+
 	// Permissions returns what the agents of a conversation may do without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
 	// SetPermission sets what the agent may do without asking, from the next turn on. Bypass lasts for DefaultBypass.

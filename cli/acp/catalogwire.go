@@ -31,6 +31,7 @@ type Entry struct {
 	Auth    []string          `toml:"auth"`    // the kinds of log-ins that it offers: agent, terminal, env_var
 	Keys    []string          `toml:"keys"`    // variables that can contain its key
 	State   []string          `toml:"state"`   // directories that it writes
+	Home    string            `toml:"home"`    // the variable with the directory of its state, its log-in included
 	Resume  []string          `toml:"resume"`  // a command line for a terminal; {id} is the session
 	Loads   string            `toml:"loads"`   // whether it loads sessions: yes or no
 	Models  string            `toml:"models"`  // where its models come from

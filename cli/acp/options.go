@@ -28,6 +28,8 @@ type Settings struct {
 	AuthMethod string `toml:"auth_method"`
 	// Holds replaces the built-in entries of the same modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Accounts are log-ins other than the agent's default one, by name.
+	Accounts map[string]cli.AccountSettings `toml:"accounts"`
 }
 
 // Check implements config.checker.

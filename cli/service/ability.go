@@ -33,7 +33,7 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 
 // CannotHold implements orchestrator.Gateway.
 func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		_, failure = entry.limited(req)
 	}
@@ -46,7 +46,7 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 // Cannot explains in one sentence which part of a permission mode an agent does not support, in the mode that it runs
 // in; see cli.Limited.
 func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
-	entry, failure := s.at(in, agent)
+	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 // ProjectFields lists the settings that a directory's project contains for an agent; see cli.ReadProject. It returns
 // nothing if the agent does not read project settings.
 func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
-	entry, failure := s.at(in, agent)
+	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return nil, "" // the turn will report it
 	}
@@ -75,7 +75,7 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 // unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure != nil {
 		return asked
 	}
@@ -187,7 +187,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	var all []cli.StoredSession
 	var errs []error
 	var reading sync.WaitGroup
-	for agent, e := range at.agents {
+	for e := range at.entries() {
+		agent := e.provider.Agent()
 		keeper, ok := e.provider.(cli.SessionKeeper)
 		if !ok {
 			continue
@@ -195,6 +196,9 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 		reading.Go(func() {
 			var some []cli.StoredSession
 			err := guard(agent, func() (err error) { some, err = keeper.StoredSessions(ctx, dir); return err })
+			for i := range some {
+				some[i].Account = e.home.Account
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, some...)
@@ -223,7 +227,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 // ResumeCommand returns the shell command that resumes session req.Resume in req.Dir in a terminal. It returns
 // ErrUnsupported for an agent that cannot resume in a terminal.
 func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure != nil {
 		return "", failure
 	}
@@ -247,5 +251,6 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 	if home != "" {
 		words = append([]string{"env", "HOME=" + home}, words...)
 	}
+	words = entry.home.Words(words...)
 	return cli.ShellLine([]string{"cd", req.Dir}) + " && " + cli.ShellLine(words), nil
 }

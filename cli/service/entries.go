@@ -51,6 +51,7 @@ const (
 // pooled is an entry of the pool. It exists from before its session is opened until the session is closed.
 type pooled struct {
 	closeKey
+	account   cli.Account
 	mode      cli.Mode
 	session   cli.Session // nil until it is open
 	slot      *slot
@@ -62,7 +63,8 @@ type pooled struct {
 }
 
 // closeKey identifies sessions that must not run at the same time. Two processes of one session would corrupt its
-// history. An agent has a separate history in each environment.
+// history. An agent has a separate history in each environment. It lacks the account, which a run of the previous
+// process may not name.
 type closeKey struct {
 	sandbox      cli.Sandbox
 	conversation cli.Conversation
@@ -107,6 +109,7 @@ type warmUp struct {
 // request requests a session of a conversation.
 type request struct {
 	closeKey
+	account cli.Account
 	mode    cli.Mode
 	ahead   *warmUp    // nil for a turn
 	shares  func() int // returns the pid of the process that a session would share, or 0

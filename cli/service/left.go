@@ -12,10 +12,11 @@ import (
 
 // leftTurn is a run of the previous process, for example with an open turn.
 type leftTurn struct {
-	runEnv *runEnv
-	from   cli.Launcher
-	run    cli.LeftRun
-	at     *pooled // its entry in the pool
+	runEnv  *runEnv
+	from    cli.Launcher
+	run     cli.LeftRun
+	account cli.Account // empty if no open turn names it
+	at      *pooled     // its entry in the pool
 }
 
 // has reports whether the turn starts in the run. It returns false if the run is in a different environment than the
@@ -111,7 +112,7 @@ func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, 
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.runEnv.agents[agent] == nil { // it is no longer configured
+		if _, failure := s.at(req.Sandbox, agent, left.account); failure != nil { // it is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)

@@ -56,6 +56,9 @@ type Options struct {
 	MenuTTL  time.Duration // maximum age of a list of models
 	MenuWait time.Duration // limit of the time for listing models
 
+	// Accounts are further log-ins of agents of this host. Other environments have only the default log-ins.
+	Accounts []AccountProvider
+
 	Launchers []cli.Launcher // of this host: they know the runs of the previous process of ductor
 	Homes     Homes          // gives each session its own home on this host; nil: all use the user's
 	RunEnvs   []RunEnv       // other environments; a request that names one never runs elsewhere
@@ -72,6 +75,12 @@ type Options struct {
 	Registry *Registry // shared with the sweep; nil creates one
 	Now      func() time.Time
 	Logger   *slog.Logger
+}
+
+// AccountProvider is a provider whose agent uses a log-in other than the default one.
+type AccountProvider struct {
+	cli.AccountHome
+	Provider cli.Provider
 }
 
 // RunEnv is an environment of agents other than this host: its launcher, and the dialects that use it.

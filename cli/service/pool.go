@@ -33,8 +33,8 @@ func (p *pool) run() {
 }
 
 // left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
-func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
-	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
+func (p *pool) left(key closeKey, account cli.Account, run cli.LeftRun) *pooled {
+	e := &pooled{closeKey: key, account: account, mode: run.Mode, state: opening}
 	id := processID{key.sandbox, run.Agent, run.PID}
 	if !run.Alive {
 		id.pid = 0
@@ -152,7 +152,8 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 
 // suits reports whether the session can run req unchanged.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
-	if e.closeKey != entry.closeKey(req.Conversation) || e.mode != mode || !e.info().Alive {
+	if e.closeKey != entry.closeKey(req.Conversation) || e.account != entry.home.Account || e.mode != mode ||
+		!e.info().Alive {
 		return false
 	}
 	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // false if the provider panics

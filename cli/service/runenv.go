@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 		if at.agents[agent] != nil {
 			return nil, fmt.Errorf("two providers are called %q", agent)
 		}
-		at.agents[agent] = s.newEntry(at, p)
+		at.agents[agent] = s.newEntry(at, p, cli.AccountHome{})
 		at.order = append(at.order, agent)
 	}
 	for _, l := range launchers {
@@ -47,8 +48,25 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
-// at returns an agent of an environment, or a Failure. It never returns an agent of another environment.
-func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
+// entries returns each agent with each of its accounts.
+func (at *runEnv) entries() iter.Seq[*agentEntry] {
+	return func(yield func(*agentEntry) bool) {
+		for _, first := range at.agents {
+			for _, e := range first.all() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// all returns the accounts of an agent, the default one first.
+func (e *agentEntry) all() []*agentEntry { return append([]*agentEntry{e}, e.others...) }
+
+// at returns an agent of an environment with an account, or a Failure. It never returns an agent of another environment
+// or another account.
+func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
 		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
@@ -57,7 +75,27 @@ func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Fa
 	if entry == nil {
 		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
 	}
-	return entry, nil
+	if account == "" {
+		return entry, nil
+	}
+	first := s.runEnvs.get("").agents[agent]
+	if first == nil {
+		first = entry
+	}
+	for _, other := range first.others {
+		switch {
+		case other.home.Account != account:
+		case sandbox != "":
+			return nil, at.named(cli.Failf(cli.Refused, agent,
+				"the sandbox has only its default account, not %q; choose that with /account default", account))
+		case at.homes != nil:
+			return nil, cli.Failf(cli.Refused, agent, "each session has its own home here, with the default account; "+
+				"choose that with /account default")
+		default:
+			return other, nil
+		}
+	}
+	return nil, cli.Failf(cli.NotInstalled, agent, "it has no account %q; choose one with /account", account)
 }
 
 // lost converts an error of an environment to a Failure. The error is not the agent's fault.

@@ -12,6 +12,8 @@ import (
 // agentEntry is a provider in its environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
+	home     cli.AccountHome // zero for the default log-in
+	others   []*agentEntry   // the other accounts of the agent, sorted; only the default log-in lists them
 	runEnv   *runEnv
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
@@ -54,6 +56,11 @@ func (s *Service) enterRunEnvs() error {
 	host, err := s.newRunEnv("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
 	if err != nil {
 		return err
+	}
+	for _, a := range s.opts.Accounts {
+		if first := host.agents[a.Provider.Agent()]; first != nil {
+			first.others = append(first.others, s.newEntry(host, a.Provider, a.AccountHome))
+		}
 	}
 	all := []*runEnv{host}
 	for _, o := range s.opts.RunEnvs {

@@ -274,7 +274,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 		s.Release("slow")
 		s.Abort("quick")
 		s.pool.status()
-		s.Menu(t.Context(), "")
+		s.Menu(t.Context(), "", nil)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the other conversation took %s", took)
 		}

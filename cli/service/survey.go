@@ -129,6 +129,7 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 		case t.GivenUp:
 			left.run.Problem = "its turn was given up"
 		default:
+			left.account = t.Account
 			left.run.Marks = append(left.run.Marks, mark(t))
 			if !t.Background {
 				goOn = append(goOn, t.Turn)
@@ -141,7 +142,7 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	left.run.Marks = slices.DeleteFunc(left.run.Marks, func(m cli.Mark) bool { return !m.OfTurn() })
 	for _, turn := range goOn {
 		mine := *left
-		mine.at = s.pool.left(left.closeKey(), left.run)
+		mine.at = s.pool.left(left.closeKey(), left.account, left.run)
 		s.leftMu.Lock()
 		s.left[turn] = &mine
 		s.spareLocked(left.run.Run, 1)
@@ -157,7 +158,7 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
 		what := left.closeKey() // two processes of one session would corrupt each other's history
-		left.at = s.pool.left(what, left.run)
+		left.at = s.pool.left(what, left.account, left.run)
 		late := at.sandbox != "" && time.Now().After(until)
 		if taken[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
@@ -173,11 +174,11 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 // the agent no longer runs in live mode.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
-	entry := left.runEnv.agents[run.Agent]
+	entry, failure := s.at(left.runEnv.sandbox, run.Agent, left.account)
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
 		return nil // an agent forged it, to belong to another conversation
 	}
-	if entry == nil || s.modeSoFar(entry) != cli.Live || run.Mode != cli.Live || !run.Alive || run.Problem != "" {
+	if failure != nil || s.modeSoFar(entry) != cli.Live || run.Mode != cli.Live || !run.Alive || run.Problem != "" {
 		return nil
 	}
 	return entry
@@ -259,7 +260,7 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),
 				"run", run.Run, "agent", string(run.Agent))
 			left := leftTurn{runEnv: at, from: l, run: run}
-			left.at = s.pool.left(left.closeKey(), run)
+			left.at = s.pool.left(left.closeKey(), "", run)
 			s.endUseless(left)
 		}
 	}

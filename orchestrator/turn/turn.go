@@ -89,9 +89,10 @@ type Conversation interface {
 
 // Choice is an agent that runs a turn.
 type Choice struct {
-	Agent  cli.Agent
-	Model  cli.ModelID
-	Effort cli.Effort
+	Agent   cli.Agent
+	Account cli.Account // empty if another agent runs the turn than the chosen one: the conversation then sets it
+	Model   cli.ModelID
+	Effort  cli.Effort
 	// Instead is the failure of the configured agent if another agent runs the turn in its place. It is nil if the user
 	// chose this agent, or if this is the configured agent.
 	Instead *cli.Failure
