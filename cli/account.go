@@ -9,7 +9,7 @@ import (
 	"ductor/lang"
 )
 
-// Account names one of an agent's log-ins, as the configuration does. Empty means the agent's default log-in.
+// Account is the configuration's name for one of an agent's log-ins. Empty means the agent's default log-in.
 type Account string
 
 // Accounts holds the account of each agent. An agent without an entry uses its default log-in.

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// agentEntry is a provider in its environment, with its cached answers.
+// agentEntry is a provider in an environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
 	home     cli.AccountHome // zero for the default log-in
@@ -18,12 +18,15 @@ type agentEntry struct {
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
+	replaced bool // by SetProviders: its sessions are not kept; belongs to the pool's goroutine
 }
+
+func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 
 // runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
 // when it is first needed. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) *runEnv // returns nil if there should be none
+	open func(cli.Sandbox) *runEnv // returns nil if the environment is not to exist
 
 	mu  sync.Mutex
 	all []*runEnv
@@ -57,10 +60,8 @@ func (s *Service) enterRunEnvs() error {
 	if err != nil {
 		return err
 	}
-	for _, a := range s.opts.Accounts {
-		if first := host.agents[a.Provider.Agent()]; first != nil {
-			first.others = append(first.others, s.newEntry(host, a.Provider, a.AccountHome))
-		}
+	for _, e := range host.entries() {
+		s.addAccounts(e, s.opts.Accounts)
 	}
 	all := []*runEnv{host}
 	for _, o := range s.opts.RunEnvs {
@@ -77,7 +78,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation. It returns nil if the conversation should have none.
+// openRunEnv opens the environment of one conversation. It returns nil if the conversation is to have none.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil
@@ -106,6 +107,45 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 		return nil, fmt.Errorf("sandbox %q: %w", o.Sandbox, err)
 	}
 	return at, nil
+}
+
+// addAccounts adds the other accounts of an agent of this host.
+func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
+	for _, a := range accounts {
+		if a.Provider.Agent() == first.agent() {
+			first.others = append(first.others, s.newEntry(first.runEnv, a.Provider, a.AccountHome))
+		}
+	}
+}
+
+// SetProviders replaces the agents of all open environments. of returns the new providers of an environment, from its
+// present ones; a provider that is in both keeps its sessions. A running turn of another one ends as it began, and the
+// idle sessions of that provider are closed. accounts are the further log-ins of all agents of this host. Only an agent
+// with a new provider gets them.
+func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
+	accounts []AccountProvider) {
+	for _, at := range s.runEnvs.list() {
+		old := at.entries()
+		var present []cli.Provider
+		for _, e := range old {
+			present = append(present, e.provider)
+		}
+		var next []*agentEntry
+		for _, p := range of(at.sandbox, present) {
+			if i := slices.Index(present, p); i >= 0 {
+				next = append(next, old[i])
+			} else {
+				next = append(next, s.newEntry(at, p, cli.AccountHome{}))
+				if at.sandbox == "" {
+					s.addAccounts(next[len(next)-1], accounts)
+				}
+			}
+		}
+		before := at.accounts()
+		at.agents.Store(&next)
+		after := at.accounts()
+		s.pool.retire(slices.DeleteFunc(before, func(e *agentEntry) bool { return slices.Contains(after, e) }))
+	}
 }
 
 // launchers returns the launchers of one environment.

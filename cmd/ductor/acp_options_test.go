@@ -86,6 +86,15 @@ func TestAModeThatNothingHolds(t *testing.T) {
 	held.awaitDone(1)
 }
 
+// A consultation that nothing holds to plan names what helps: /permissions does not count for it.
+func TestAConsultationThatNothingHolds(t *testing.T) {
+	town, _ := lineTown(t)
+	m := town.awaitAfter(town.say("/consult lines Which design?"), "nothing keeps this agent from changing files")
+	if !strings.Contains(m.Text, "Use another agent for this") || strings.Contains(m.Text, "/permissions") {
+		t.Errorf("it says %q", m.Text)
+	}
+}
+
 // An agent that cannot begin is reported with the reason.
 func TestAnAgentThatBeginsWrongly(t *testing.T) {
 	for words, want := range map[string]string{"version=2": "update ductor", "die": "it lacks a library"} {

@@ -10,16 +10,16 @@ import (
 	"ductor/internal/keys"
 )
 
-// tokens holds the tokens that agents got since the start of ductor. A nil tokens has none.
+// tokens contains the tokens that users gave to agents since the start of ductor. A nil tokens is empty.
 type tokens struct {
-	dir   string // of the stored keys
+	dir   string // directory of the stored keys
 	scrub *tgapi.Scrubber
 
 	mu     sync.Mutex
 	values map[keys.Name]string
 }
 
-// try gives a token to an account of an agent; see side.Tokens.
+// try gives a token to an agent for a check; see side.Tokens.
 func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: of, Variable: variable}
@@ -44,7 +44,7 @@ func (t *tokens) keep(of, variable, token string) error {
 	return keys.Set(t.dir, keys.Name{Agent: of, Variable: variable}, strings.NewReader(token))
 }
 
-// environ returns the variables of an account of an agent.
+// environ returns the variables with the tokens of an account of an agent.
 func (t *tokens) environ(of string) (all []string) {
 	if t == nil {
 		return nil
