@@ -138,6 +138,8 @@ func (r *rig) command(text string) {
 		}
 	case "/permissions":
 		r.page, r.err = r.Permissions(ctx, by(owner), args)
+	case "/account":
+		r.page, r.err = r.Account(ctx, by(owner), args)
 	case "/role":
 		r.page, r.err = r.Role(ctx, by(owner), args)
 	case "/queue":
