@@ -102,6 +102,8 @@ path = "crow"
 [agents.acp.crow.holds.ask]
 option = "mode"
 value = "ask"
+[agents.acp.crow.project]
+files = [".crow/"]
 [notify]
 quiet_from = "02:00"
 quiet_to = "05:00"
@@ -263,6 +265,8 @@ func liveAgentRows() []string {
 		`agents.acp.crow.auth_method = "key"`, `agents.acp.crow.holds.ask.mode = "safe"`,
 		`agents.acp.crow.holds.ask.option = "other"`, `agents.acp.crow.holds.ask.value = "other"`,
 		`agents.acp.crow.holds.ask.env = {A = "1"}`, `agents.acp.crow.holds.ask.args = ["--ask"]`,
+		`agents.acp.crow.project.files = [".crow/", "x"]`, `agents.acp.crow.project.env = {A = "1"}`,
+		`agents.acp.crow.project.args = ["--bare"]`, `agents.acp.crow.project.meta = "{}"`,
 	}
 }
 
