@@ -104,6 +104,8 @@ option = "mode"
 value = "ask"
 [agents.acp.qwen.accounts.work]
 home = "~/qwen-work"
+[agents.acp.crow.project]
+files = [".crow/"]
 [notify]
 quiet_from = "02:00"
 quiet_to = "05:00"
@@ -266,6 +268,8 @@ func liveAgentRows() []string {
 		`agents.acp.crow.holds.ask.option = "other"`, `agents.acp.crow.holds.ask.value = "other"`,
 		`agents.acp.crow.holds.ask.env = {A = "1"}`, `agents.acp.crow.holds.ask.args = ["--ask"]`,
 		`agents.acp.qwen.accounts.work.home = "~/other"`,
+		`agents.acp.crow.project.files = [".crow/", "x"]`, `agents.acp.crow.project.env = {A = "1"}`,
+		`agents.acp.crow.project.args = ["--bare"]`, `agents.acp.crow.project.meta = "{}"`,
 	}
 }
 
