@@ -74,6 +74,9 @@ type Options struct {
 	Programs map[string]Quirks
 	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
+	// Spent returns what a session had cost at the end of its last turn, in US dollars, if a previous process of ductor
+	// stored that; see cli.Fill. It returns nil if that is unknown. It may be nil.
+	Spent func(ctx context.Context, id cli.AgentSessionID) *float64
 	// Login tells the user in one sentence how to log the agent in.
 	Login string
 	// AuthMethod is the agent's name of a way to log in without a user, for processes that require a log-in.

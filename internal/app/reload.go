@@ -19,10 +19,8 @@ import (
 
 // inUse is the configuration. Read keys that take effect at once from now() each time, and other keys from cfg.
 type inUse struct {
-	cfg       config.Config  // as read at the start
-	providers []cli.Provider // of this machine
-
-	offerable offerable
+	cfg     config.Config // as read at the start
+	machine machineAgents
 
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
@@ -86,7 +84,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		a.Scrub.Add(secret)
 	}
 	agents := a.agents(next)
-	providers := agents.renewed(agents.hostEnv(a.host), before, a.providers)
+	providers := agents.renewed(agents.hostEnv(a.host), before, a.machine.used)
 	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "\n"))
 	}
@@ -98,7 +96,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
-	a.providers = providers
+	a.machine.used = providers
 	a.service.SetProviders(func(in cli.Sandbox, present []cli.Provider) []cli.Provider {
 		if in == "" {
 			return providers
