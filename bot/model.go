@@ -44,9 +44,9 @@ func (c modelCommand) offer(r updates.Request) {
 	})
 }
 
-// byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
-// the edit finishes the command. If ductor stops before the edit, the next process runs the command again, and later
-// messages of the user wait for it.
+// byName chooses a model. If the agents are still listing their models, byName immediately sends a message and edits
+// it later. Only the edit finishes the command. Until then, the user's later messages wait. If ductor stops before
+// the edit, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

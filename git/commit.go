@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit: reasons why nothing was committed.
+// Errors that Commit returns if it commits nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -17,8 +17,8 @@ var (
 )
 
 // Commit commits the given changes and nothing else. It uses the user's configured git identity and runs no hooks.
-// Afterwards the index contains the changes too; whatever else was staged stays staged. If a file is no longer in the
-// New state of its change, Commit returns a *Differs and commits nothing.
+// Afterwards the index contains the changes, too. Other staged changes stay staged. If the content of a file differs
+// from Change.New, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 	return id, nil
 }
 
-// checkUnchanged returns a *Differs with the files that are no longer in the New state of their change.
+// checkUnchanged returns a *Differs with the files whose content differs from Change.New.
 func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	now, err := r.snapshot(ctx, AfterTurn)
 	if err != nil {
@@ -78,8 +78,9 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// knownPaths lists the changed files that exist now or in the last commit, each terminated by a zero byte. Git rejects
-// the others as unknown. It returns ErrNothing if none is left.
+// knownPaths returns the paths of the changed files that exist in the working tree or in the last commit, each
+// terminated by a zero byte. Git rejects all other paths as unknown. knownPaths returns ErrNothing if no such file
+// exists.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -117,15 +118,15 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes the tree of the last commit with the given files as they are now. It returns ErrNothing if
-// that is the tree of HEAD.
+// writeCommitTree writes the tree of the last commit with the given files as they are now. It returns ErrNothing if the
+// new tree is the tree of HEAD.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// A filter may be named "unset". rejectFiltered misses it, because check-attr prints "unset" for files without a
-	// filter, too. Therefore safeSettings disables all filters.
+	// rejectFiltered misses a filter named "unset": check-attr prints "unset" for files without a filter, too.
+	// Therefore safeSettings disables all filters.
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err

@@ -2,9 +2,9 @@
 // environment of a project's agents and with their rights.
 //
 // A repository can configure programs that git runs. This package disables all of them: hooks, file system monitors,
-// external diffs, text conversions, filters, signatures, editors and remote protocols. Some settings have a name that
-// the repository chooses. Before a command that could run such a program, the package lists the settings that apply in
-// git's directory and disables each by its name. Git never fetches and never prompts.
+// external diffs, text conversions, filters, signatures, editors and remote protocols. The repository can choose the
+// names of some settings. Therefore the package lists the settings before each command that could run such a program,
+// and disables each setting by its name. Git never fetches and never prompts.
 package git
 
 import (
@@ -19,7 +19,6 @@ import (
 	"ductor/cli"
 )
 
-// commandTimeout limits a single command.
 const commandTimeout = 30 * time.Second
 
 // Environments start processes in the environments of agents. *service.Service implements it.
@@ -27,18 +26,18 @@ type Environments interface {
 	Launcher(in cli.Sandbox) (cli.Launcher, error)
 }
 
-// Git runs git. Safe for concurrent use.
+// Git runs git commands. It is safe for concurrent use.
 type Git struct {
 	envs Environments
 
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex // guard snapshots, by working tree
+	locks map[string]*sync.Mutex // one per working tree; see lockOf
 }
 
 // New returns a Git.
 func New(envs Environments) *Git { return &Git{envs: envs, locks: map[string]*sync.Mutex{}} }
 
-// Place is a directory in an environment.
+// Place is a directory on the host or in a sandbox.
 type Place struct {
 	In  cli.Sandbox
 	Dir string
@@ -49,8 +48,8 @@ func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error)
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross is Run for a command with which git also works in the directories others. It disables the programs in their
-// settings, too.
+// runAcross is Run for a command that also makes git work in other directories. It disables the programs that the
+// settings of those directories configure, too.
 func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
@@ -105,7 +104,7 @@ func hookEvents() []string {
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings, as pairs of name and value, that disable all programs and override the repository's
+// safeSettings returns settings that disable all programs, as pairs of name and value. They override the repository's
 // settings. listed contains the names of the settings in git's directory: safeSettings disables each filter and each
 // named hook (Git 2.54) in it.
 func safeSettings(listed string) []string {

@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxOutput limits the output of one command. It holds the names of more than 100,000 files.
+// maxOutput limits the output of one command. It is enough for the names of more than 100,000 files.
 const maxOutput = 64 << 20
 
-// ErrTooMuch means that git printed more than the command's limit.
+// ErrTooMuch means that git printed more than command.limit.
 var ErrTooMuch = errors.New("git printed too much")
 
 type command struct {

@@ -14,10 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Repo is the working tree of a repository. ductor accesses it through a shadow git directory inside the repository's
-// git directory. The shadow has its own index, and attributes that disable every conversion of file contents. So a
-// restored file is identical to the original, byte by byte. Objects are stored in the repository. Methods wait for each
-// other: one lock guards each working tree.
+// Repo is the working tree of a repository. ductor snapshots and restores the files through a shadow git directory
+// inside the repository's git directory. The shadow directory has an index of its own, and attributes that disable
+// every conversion of file contents. So a restored file is identical to the original, byte by byte. Git stores the
+// objects in the repository. Methods wait for each other: all Repos of a working tree share one lock.
 type Repo struct {
 	Top string // directory of the working tree
 
@@ -27,7 +27,7 @@ type Repo struct {
 	gitDir         string
 	objects        string
 	mu             *sync.Mutex // shared by all Repos of this working tree
-	excluded       []string    // files that snapshots exclude; it grows from snapshot to snapshot
+	excluded       []string    // files that snapshots exclude; each snapshot may add more
 	shadowSettings []string    // settings of commands in the shadow directory; nil before prepareShadow
 }
 
@@ -60,7 +60,6 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		mu: g.lockOf(at.In, lines[1])}, nil
 }
 
-// lockOf returns the lock of a working tree.
 func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,12 +84,11 @@ func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string
 			timeout: r.timeout(), limit: maxOutput})
 }
 
-// timeout limits a single command on the working tree.
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// runShadow runs git in the shadow directory with the named index; "" selects the permanent one.
+// runShadow runs git in the shadow directory. index is the name of an index file, or "" for the permanent index.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
@@ -121,8 +119,8 @@ func exactSettings(listed string) []string {
 // attributes of the shadow directory override the attributes of the repository, the working tree and the user.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory unless it exists. An existing one may have come with the repository, so
-// its settings are disabled too.
+// prepareShadow creates the shadow directory unless it exists. An existing directory may have come with the repository,
+// so runShadow disables the programs in its settings, too.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil

@@ -12,14 +12,14 @@ import (
 // ErrInTheWay means that an ignored file blocks the path of a file to restore.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error of Commit and Restore for files that have changed again.
+// Differs is the error that Commit and Restore return if files changed again after the recorded change.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
 
 // Restore reverts changes: it replaces the New state of each file by its Old state. All other files, the index and HEAD
-// stay as they are. A file that is already in its Old state counts as restored, since an earlier, killed process may
-// have done that. If a file is in neither state, Restore changes nothing and returns a *Differs.
+// stay as they are. A file that is already in its Old state counts as restored: an earlier process may have restored it
+// before it was killed. If a file is in neither state, Restore changes nothing and returns a *Differs.
 func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Delete files only now. Do not delete a file that the restored .gitignore ignores: perhaps the turn did not create
-	// it and only made it visible.
+	// Delete files last, and only files that the restored .gitignore does not ignore. An ignored file may be older than
+	// the turn, which may only have made the file visible to git.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
@@ -55,8 +55,8 @@ func (r *Repo) writeFiles(ctx context.Context, now string, changes []Change) (st
 	return goal, nil
 }
 
-// splitDeletions separates deletions (later) from the other changes (first). A deletion below a path at which Restore
-// creates a file belongs to first, because it makes room for that file.
+// splitDeletions separates deletions (later) from the other changes (first). If Restore creates a file at a parent path
+// of a deleted file, the deletion goes into first, because it makes room for the new file.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
@@ -76,7 +76,6 @@ func splitDeletions(changes []Change) (first, later []Change) {
 	return first, later
 }
 
-// dropIgnored removes the changes of ignored files.
 func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil

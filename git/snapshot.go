@@ -80,7 +80,7 @@ func (r *Repo) addAll(ctx context.Context, out []string) error {
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(err.Error(), "index.lock") { // left by a killed process: nobody else writes this index
+	if strings.Contains(err.Error(), "index.lock") { // left by a killed process: no other process writes this index
 		_, _ = execute(ctx, r.launcher, command{
 			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
@@ -186,7 +186,7 @@ func (r *Repo) totalSize(names string) (sum int64) {
 }
 
 // Touched reports whether the working tree changed after since. It compares the modification times of all files that
-// git tracks or would add, and of their directories, which change if an entry is created or deleted.
+// git tracks or would add, and of their directories. The time of a directory changes if an entry is created or deleted.
 func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 	listed, err := r.runOwn(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
 	if err != nil {

@@ -48,7 +48,7 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 }
 
 // AddWorktree checks out a branch in a new directory. A missing branch starts at origin's branch of the same name, or
-// else at the commit that is checked out in at.
+// else at the current commit of the directory at.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
@@ -69,8 +69,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Check out the files only now. A setting can apply to the new worktree alone, and only a Run in that worktree
-	// disables it.
+	// Check out the files in a separate command. A setting can apply to the new worktree alone, and only a Run in that
+	// worktree disables it.
 	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
 		return errors.Join(err, undo)
@@ -85,7 +85,7 @@ func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
 }
 
 // RemoveWorktree removes a worktree and keeps its branch. It returns ErrDirtyWorktree if the worktree contains
-// uncommitted changes, unless the caller has agreed to lose them.
+// uncommitted changes, unless changes is orchestrator.DropChanges.
 func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
 	args := []string{"worktree", "remove", "--", dir}
 	if changes == orchestrator.DropChanges {

@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fire stores the due runs of a job together with its next time, before any of their turns is submitted. After a crash
-// the job is either still due or its runs are stored.
+// fire stores the due runs of a job and the job's next time in one transaction, before any turn of these runs is
+// submitted. After a crash, either the job is still due or its runs are stored.
 func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
 	back := now.Add(setBack).Before(st.Planned)
@@ -61,7 +61,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // one run for all; it is on time if the last one is
+	default: // one run stands for all times; it is on time if the last of them is
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
@@ -75,8 +75,8 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 // maxCounted limits how many times momentsUntil counts one by one.
 const maxCounted = 5000
 
-// momentsUntil returns the times of a plan from first, which is one of them, to now: the latest ones, at most
-// MostMissed. count is the number of all these times, but it never exceeds maxCounted.
+// momentsUntil returns the latest times of a plan from first to now, at most MostMissed. first must be a time of the
+// plan. count is the number of all times from first to now, but never exceeds maxCounted.
 func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
 	t := first
 	for count < maxCounted && !t.IsZero() && !t.After(now) {
@@ -117,9 +117,9 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// skipOverlapping skips a run if another run of the job is open and the job's policy forbids overlaps, or if too many
-// runs of the job are waiting. It does not skip late runs of a job with orchestrator.MissedAll: they wait for each
-// other, up to a higher limit.
+// skipOverlapping skips a run if another run of the job is open and the job's policy forbids overlaps. It also skips a
+// run if too many runs of the job are waiting. It does not skip late runs of a job with orchestrator.MissedAll: they
+// wait for each other, up to a higher limit.
 func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open

@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// submitRetry is the pause before an order that the orchestrator did not accept is submitted again.
+// submitRetry is the pause before the scheduler resubmits an order that the orchestrator did not accept.
 const submitRetry = 15 * time.Second
 
-// advanceRuns advances every open run, the oldest first, and returns the runs that are still open. If one run fails, it
-// continues with the others.
+// advanceRuns advances every open run, the oldest first, and returns the runs that are still open. If one run fails,
+// advanceRuns continues with the others.
 func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, error) {
 	runs, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a held run does not delay a run that a user starts
-		case r.State == orchestrator.RunAsked: // it ended: the next run need not wait until the chat shows the result
+			ahead[r.Job] = true // a run held by NotBefore does not delay a run that a user starts
+		case r.State == orchestrator.RunAsked: // the turn ended: the next run does not wait for the chat
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Result.Notified {
@@ -76,8 +76,8 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 	return s.notify(ctx, r)
 }
 
-// submitTurn submits the turn of a waiting run. After a crash before the run is stored as asked, it submits the same
-// turn ID again, which has no effect.
+// submitTurn submits the turn of a waiting run. If ductor crashes before the store records the submission, the next
+// process submits the same turn ID again, which has no effect.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -87,12 +87,12 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		if r.NotBefore.Sub(now) <= longestHold {
 			return r, nil
 		}
-		// The clock was set back by more than the longest hold.
+		// The clock was set back by more than longestHold: do not wait any longer.
 		r.NotBefore = now
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // stored as held, so that it delays no other run
+		return r, s.opts.Store.MoveRun(ctx, r) // store the hold, so that this run delays no other run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err
@@ -153,8 +153,8 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd returns the end of the quiet hours if r has to wait for it. Only runs of webhooks wait here: scheduled runs
-// are postponed when they are stored, and manual runs never wait.
+// quietEnd returns the end of the quiet hours, and whether r must wait until then. Only runs of webhooks wait here:
+// scheduled runs are postponed when they are stored, and manual runs never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
@@ -222,7 +222,6 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// backoff returns the pause after a failed attempt.
 func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MaxBackoff)
 }

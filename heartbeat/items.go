@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Items is a Dataset of Items. It removes them one by one, those unused for longest first.
+// Items is a Dataset that removes single Items, the longest unused first.
 type Items struct {
-	// List returns all items. With an error, it returns the items that it found.
+	// List returns all items. If it fails, it returns the items that it found and the error.
 	List func(context.Context) ([]Item, error)
-	// InUse returns a time. Items that were used after it may still be in use, so they stay. A nil InUse protects no
-	// item.
+	// InUse returns a time. Trim removes no item that was used after this time, because the item may still be in use. A
+	// nil InUse protects no item.
 	InUse func() time.Time
 }
 
@@ -21,8 +21,7 @@ type Items struct {
 type Item struct {
 	Used  time.Time
 	Bytes int64
-	// Remove removes the item. If the item is in use, it stays and Remove returns ErrInUse, which does not count as a
-	// failure.
+	// Remove removes the item. It returns ErrInUse if the item is in use; Trim does not count that as a failure.
 	Remove func(context.Context) error
 }
 
@@ -57,7 +56,7 @@ func (s Items) Trim(ctx context.Context, c Cutoff) (TrimStats, error) {
 	return t, errors.Join(errs...)
 }
 
-// selectOld returns the items to remove, and counts them.
+// selectOld returns the items to remove. It counts these items and the remaining ones.
 func (s Items) selectOld(all []Item, c Cutoff) (gone []Item, t TrimStats) {
 	slices.SortFunc(all, func(a, b Item) int { return a.Used.Compare(b.Used) })
 	t.LeftItems = int64(len(all))

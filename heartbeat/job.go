@@ -31,7 +31,6 @@ const (
 	maxPrompt = 64 << 10
 )
 
-// withDefaults sets the empty fields of a job to their defaults.
 func withDefaults(j orchestrator.Job) orchestrator.Job {
 	j.Name = strings.Join(strings.Fields(j.Name), " ")
 	if j.Name == "" {
@@ -50,7 +49,6 @@ func withDefaults(j orchestrator.Job) orchestrator.Job {
 	return j
 }
 
-// sameJob reports whether two jobs with defaults are the same.
 func sameJob(a, b orchestrator.Job) bool {
 	same := a.Rights.Equal(b.Rights)
 	b.Rights = a.Rights

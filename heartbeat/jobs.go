@@ -159,8 +159,8 @@ func (s *Scheduler) DeleteJob(ctx context.Context, id orchestrator.JobID, by orc
 	return err
 }
 
-// recordChange records what a user did with a job in the audit, unless err reports that it failed. It returns the
-// status for the chat.
+// recordChange records a user's change of a job in the audit, unless err is set. It returns the status of the job for
+// the chat.
 func (s *Scheduler) recordChange(ctx context.Context, what string, by orchestrator.Press, st orchestrator.JobStatus,
 	err error) (orchestrator.JobStatus, error) {
 	if st, err = s.showResult(st, err); err != nil || s.opts.Audit == nil {

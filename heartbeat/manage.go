@@ -23,9 +23,9 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 	return s.save(ctx, withDefaults(j))
 }
 
-// Edit changes a job of the conversation and recomputes its next time. It ignores changes of the ID, kind, conversation
-// and creation time. If f fails it changes nothing. It returns orchestrator.ErrJobConfigured for a job of the
-// configuration.
+// Edit changes a job of the conversation with f and recomputes its next time. It ignores changes of the ID, kind,
+// conversation and creation time. If f returns an error, the job stays unchanged. Edit returns
+// orchestrator.ErrJobConfigured for a job of the configuration.
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
@@ -93,8 +93,8 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 }
 
 // RunNow runs a job of the conversation, even if the job is paused or in quiet hours. The run starts as soon as the
-// job's open runs have ended. If key was used before, RunNow returns that run with orchestrator.ErrRepeated. A
-// webhook's job runs with the last payload; RunNow returns ErrNotCalled if there was none.
+// job's open runs have ended. If an earlier call used the same key, RunNow returns the run of that call and
+// orchestrator.ErrRepeated. A webhook's job runs with its last payload; RunNow returns ErrNotCalled if it has none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
@@ -234,8 +234,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and returns its next time. For a configured or paused job whose only time is over, it returns
-// zero.
+// next validates a job and returns its next time. It returns zero for a configured or paused one-time job whose time
+// has passed.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

@@ -57,9 +57,9 @@ type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent means that the result is the same as before. Report then adds Note to the message of Result.Shown by
-	// editing it, so that no user gets a notification. Otherwise Report sends a new message with a notification: the
-	// card of Turn, or else Note.
+	// Silent means that the result is the same as before. Report then edits the message of Result.Shown and adds Note,
+	// so that no user gets a notification. Otherwise Report sends a new message with a notification: the card of Turn,
+	// or else Note.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string
@@ -67,8 +67,8 @@ type Report struct {
 
 // Notifier shows results. Package bot implements it.
 type Notifier interface {
-	// Report shows the end of a run. The report is durable when Report returns nil, and a repeated report of a run has
-	// no effect. The scheduler retries if Report fails. Report does not wait for the network: while the message is on
-	// its way, it returns ErrLater, which is not logged.
+	// Report shows the end of a run. The report is durable when Report returns nil. A repeated report of a run has no
+	// effect. The scheduler retries if Report fails. Report does not wait for the network: it returns ErrLater until
+	// the message is sent. The scheduler does not log ErrLater.
 	Report(ctx context.Context, r Report) error
 }

@@ -59,7 +59,6 @@ func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	return strings.Join(parts, " · ")
 }
 
-// symbol returns the emoji for a kind of job.
 func symbol(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:

@@ -22,18 +22,19 @@ type Cutoff struct {
 	Bytes  int64
 }
 
-// TrimStats counts the data that a Trim removes, and the data that is left.
+// TrimStats counts the data that Trim removes, and the data that remains.
 type TrimStats struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
 }
 
-// CountRemoved counts items as removed instead of left. Negative numbers undo that.
+// CountRemoved moves items from the remaining data to the removed data. Negative numbers move them back.
 func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Removes reports whether an item that was last used at this time must be removed, after the items that t counts were.
+// Removes reports whether Trim must remove an item that was last used at this time. t counts the items that Trim has
+// already removed.
 func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
@@ -42,7 +43,7 @@ func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 type Dataset interface {
 	// Plan returns the result of Trim without removing anything.
 	Plan(ctx context.Context, c Cutoff) (TrimStats, error)
-	// Trim removes the data. If it fails, it returns the count of what it removed until then.
+	// Trim removes the data. If it fails, it returns the error and counts the data that it removed before.
 	Trim(ctx context.Context, c Cutoff) (TrimStats, error)
 }
 

@@ -43,8 +43,8 @@ const (
 	busyPoll = 2 * time.Second
 )
 
-// setBack is how far the clock must go back before the next times are recomputed. Smaller steps are corrections of the
-// clock. In both cases a run that happened does not happen again.
+// setBack is how far the clock must go back before the scheduler recomputes the next times. Smaller steps are
+// corrections of the clock. In both cases no run happens twice.
 const setBack = time.Hour
 
 // Scheduler runs jobs when they are due, and lets users manage them. Safe for concurrent use: a mutex serializes its
@@ -127,7 +127,6 @@ func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) t
 	return max(wait, time.Millisecond)
 }
 
-// zone returns the time zone of a job.
 func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	if j.Zone == "" {
 		return s.opts.Zone, nil
@@ -135,7 +134,7 @@ func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	return schedule.Zone(j.Zone)
 }
 
-// knownZone returns the time zone of a job, or the default one if this machine does not know the job's.
+// knownZone returns the time zone of a job, or the default one if this machine does not know the job's zone.
 func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
 	if loc, err := s.zone(j); err == nil {
 		return loc

@@ -8,7 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Runs provides the runs of agents on the host and in containers. internal/app connects it to the service.Registry.
+// Runs lists and ends the runs of agents on the host and in containers. internal/app connects it to the
+// service.Registry.
 type Runs interface {
 	List() []cli.RunInfo
 	// EndStale ends an overdue run with all its processes. It returns false if the run is not running. It does not wait
@@ -16,8 +17,8 @@ type Runs interface {
 	EndStale(turn cli.TurnID) bool
 }
 
-// Sweep ends runs that are too old. It compares wall clocks, so the time counts during which the machine was suspended.
-// The turn's card shows that its run was ended and offers to run it again. All fields are required.
+// Sweep ends runs that are too old. It compares wall clocks, so the time of a suspend counts. The turn's card shows
+// that its run was ended and offers to run it again. All fields are required.
 type Sweep struct {
 	Runs   Runs
 	Now    func() time.Time

@@ -38,10 +38,9 @@ func Match(tag string) Language {
 type Choice struct {
 	ID     int64
 	Chosen Language // with /language; AsTelegram if none
-	Heard  Language // the last that Telegram reported for the user, or in a group for its last user
+	Heard  Language // last language that Telegram reported for the user, or for the last user who wrote in the group
 }
 
-// of returns the language to use.
 func (c Choice) of() Language {
 	if c.Chosen != AsTelegram {
 		return c.Chosen
@@ -55,9 +54,9 @@ type Store interface {
 	SaveLanguage(ctx context.Context, c Choice) error
 }
 
-// Choices knows the language of each chat. A private chat has the id and the language of its user. A group has the
-// language chosen there, or that of the last user who wrote to the bot. A nil *Choices always returns English.
-// Choices is safe for concurrent use.
+// Choices stores the language of each chat. A private chat has the id and the language of its user. The language of a
+// group is the language chosen with /language, or else the language of the last user who wrote to the bot. A nil
+// *Choices always returns English. Choices is safe for concurrent use.
 type Choices struct {
 	store    Store
 	fallback int64 // the user whose language is used for unknown chats
@@ -111,8 +110,8 @@ func (c *Choices) Choose(ctx context.Context, chat int64, l Language) error {
 	return c.change(ctx, chat, func(choice *Choice) { choice.Chosen = l })
 }
 
-// Hear stores the language that Telegram reports for a user who writes in a chat. If storing fails, the language is
-// used until the process ends.
+// Hear stores the language that Telegram reports for a user who writes in a chat. If the store fails, the new language
+// counts until the process ends.
 func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error {
 	if c == nil {
 		return nil

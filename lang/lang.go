@@ -48,8 +48,8 @@ var catalogue = func() map[Language]*texts {
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
 // Text returns the text of a key, with args in its placeholders. If the text has placeholders, the key must be a
-// constant, since a test compares them with the arguments. Numbers are formatted for the language: 12,345 in English.
-// Pass a number that is a name, such as a process id, as a string. An unknown key is its own text.
+// constant: a test compares the placeholders with the arguments. Numbers are formatted for the language: 12,345 in
+// English. Pass a number that is a name, such as a process id, as a string. An unknown key is its own text.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {

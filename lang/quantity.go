@@ -13,7 +13,7 @@ func (p Printer) List(parts ...string) string {
 	return strings.Join(parts, p.Text("common.list-comma"))
 }
 
-// Elapsed formats the duration of something: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
+// Elapsed formats how long something took: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
 func (p Printer) Elapsed(d time.Duration) string {
 	switch {
 	case d < 100*time.Millisecond:

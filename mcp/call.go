@@ -29,7 +29,7 @@ type toolset struct {
 	server *sdk.Server
 }
 
-// call is the turn that calls a tool, or what stands for it during a call from outside of turns.
+// call is the turn that calls a tool. For a client outside of turns, orchestrator.Outsiders creates a substitute.
 type call = orchestrator.ActiveTurn
 
 // registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes
@@ -65,7 +65,7 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call. It returns an error if the calls of a period exceed the limit.
+// countCall counts a call. It returns an error if more than maxCalls calls have the same period; see turnUsage.period.
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,8 @@ func (s *Server) countCall(c call, period string) error {
 	return nil
 }
 
-// audit records a call after it was made. It can only log a failure to record it, since the call has already happened.
+// audit records a call after it was made. If recording fails, audit only logs the error, because the call has already
+// happened.
 func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure error) {
 	entry := orchestrator.AuditEntry{
 		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation,
@@ -97,8 +98,8 @@ func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure
 	}
 }
 
-// progress regularly notifies the client that a call is still running, if the client asked for it, so that the client
-// does not give up. stop ends the notifications.
+// progress regularly notifies the client that a call is still running, so that the client does not time out. It does
+// nothing unless the client asked for progress. stop ends the notifications.
 func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -114,7 +115,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// fails if the client is gone; then the call fails as well
+				// An error means that the client is gone. Then the call fails, too.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

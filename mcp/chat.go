@@ -13,7 +13,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// register adds all tools.
 func (t *toolset) register() {
 	t.addChat()
 	t.addSessions()
@@ -62,8 +61,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds tools for particular clients. Gemini ignores every tool named ask_user, because it has its own tool of
-// that name, which it does not use here.
+// adapt adds tools for particular clients. Gemini ignores every tool named ask_user, because Gemini has its own tool of
+// that name. Under ductor, Gemini does not use its own tool.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")

@@ -19,7 +19,7 @@ const (
 	maxConsults = 8 // questions to models in one turn
 )
 
-// Consults consults models outside of the conversations' turns, and lets agents work for turns. *consult.Engine
+// Consults asks models questions outside of turns, and runs the agents to which a turn delegates work. *consult.Engine
 // implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
@@ -155,7 +155,8 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 		cmp.Or(in.Session, string(answer.Session)), leftOut(answer), more), nil
 }
 
-// leftOut says how much of the session a model was not told.
+// leftOut returns a note about the entries of the session that did not fit into the question. It returns "" if all of
+// them did.
 func leftOut(a orchestrator.ConsultAnswer) string {
 	if a.LeftOut == 0 {
 		return ""
@@ -190,7 +191,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // the group has no conclusion
+		case s.Model.Agent == "": // no model wrote a conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:

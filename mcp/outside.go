@@ -21,7 +21,7 @@ type Outside struct {
 	Owner func() orchestrator.PersonID // the user for whom they act; 0 if there is none
 }
 
-// outsideWindow is the time in which an Outsider has the limits of a turn.
+// outsideWindow is the period for which an Outsider has the limits of one turn.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
@@ -33,7 +33,8 @@ type outsiders struct {
 	ends   map[*context.CancelFunc]int // ends a connection; the value is the number of its token
 }
 
-// add adds a connection until the caller calls remove. Once the server accepts no more of them, it ends the connection.
+// add records a connection until the caller calls remove. If EndOutside was called before, add ends the connection
+// immediately.
 func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +49,7 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections with some tokens.
+// end ends the connections whose token numbers satisfy of.
 func (o *outsiders) end(of func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +60,7 @@ func (o *outsiders) end(of func(number int) bool) {
 	}
 }
 
-// EndOutside ends the connections of clients outside of turns, with their calls, and accepts no others.
+// EndOutside ends the connections of clients outside of turns, with their calls, and rejects new ones.
 func (s *Server) EndOutside() {
 	s.outside.mu.Lock()
 	s.outside.closed = true
@@ -67,7 +68,8 @@ func (s *Server) EndOutside() {
 	s.outside.end(func(int) bool { return true })
 }
 
-// revoked returns a function that reports whether a token was revoked. If the tokens cannot be read, all are.
+// revoked returns a function that reports whether a token was revoked. If the tokens cannot be read, the function
+// always returns true.
 func (s *Server) revoked() (func(number int) bool, error) {
 	grants, err := relay.Grants(s.opts.Dir)
 	return func(number int) bool {
@@ -114,8 +116,8 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	return caller{o.Conversation(), o.Agent(), o}, nil
 }
 
-// enter returns the context of a client's connection. The caller calls leave at its end. For a client outside of turns,
-// the context also ends when its token is revoked or EndOutside is called.
+// enter returns the context of a client's connection. The caller calls leave when the connection ends. For a client
+// outside of turns, the context also ends when its token is revoked or EndOutside is called.
 func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.isOutside() {
@@ -130,7 +132,8 @@ func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave 
 	return ctx, leave, nil
 }
 
-// open returns what a call needs, and counts the call. The caller calls end after the call.
+// open returns the turn of a call and counts the call. For a client outside of turns it creates a substitute for the
+// turn. The caller calls end after the call.
 func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err error) {
 	if !c.isOutside() {
 		turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
@@ -157,7 +160,7 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 // isOutside reports whether a client outside of turns makes a call.
 func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
 
-// has begins a sentence about the usage of a call's turn.
+// has returns the beginning of a sentence about the usage of a call's turn, such as "this turn has".
 func has(c call) string {
 	if isOutside(c) {
 		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())
@@ -165,15 +168,15 @@ func has(c call) string {
 	return "this turn has"
 }
 
-// shown returns the turn of a call in the conversation that shows it.
+// shown returns the turn of a call, with the conversation in which users see it; see ConversationID.Shown.
 func shown(c call) orchestrator.Turn {
 	turn := c.Turn
 	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()
 	return turn
 }
 
-// byline returns the name of a client outside of turns, which begins what it sends, with the text that follows the
-// name. It returns "" for a turn.
+// byline returns the name of a client outside of turns, a colon and then. It precedes everything that the client sends.
+// byline returns "" for a turn.
 func byline(c call, then string) string {
 	if !isOutside(c) {
 		return ""

@@ -73,7 +73,7 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	})
 }
 
-// jobError words an error of Jobs for an agent.
+// jobError converts an error of orchestrator.Jobs into a text for an agent.
 func jobError(err error) error {
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return bad
@@ -81,13 +81,13 @@ func jobError(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns the question for the user. It shows first as the first line and text below it, and then the other
-// fields of input. same lists the fields of input that repeat the first line in another form.
+// approval returns an approval request for the user. The request shows first as its first line, then text, then the
+// other fields of input. same lists the fields of input that repeat the first line in another form.
 func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
 	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
 		Detail: first + "\n\n" + text}
 	raw, err := json.Marshal(input)
-	if err != nil { // cannot fail for texts
+	if err != nil { // cannot fail for structs of strings
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw

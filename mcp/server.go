@@ -42,7 +42,7 @@ type Options struct {
 	FindModel FindModel
 	Roles     Roles
 	Outside   Outside
-	Patience  time.Duration // limit of a call
+	Patience  time.Duration // maximum duration of a call
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -67,14 +67,14 @@ type Server struct {
 
 	mu       sync.Mutex
 	calls    map[orchestrator.ConversationID]turnUsage
-	greeting int                                 // connections without a valid token so far
+	greeting int                                 // connections that have not sent a valid token yet
 	joined   map[orchestrator.ConversationID]int // connections with a token
 	outside  outsiders
 }
 
 // turnUsage is the usage of one turn, or of a client outside of turns within outsideWindow.
 type turnUsage struct {
-	period                 string // the turn, or the begin of the window
+	period                 string // ID of the turn, or start of the window
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
@@ -95,7 +95,7 @@ func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
 	return s.keys.token(caller{Conversation: in, Agent: agent})
 }
 
-// Serve serves agents until ctx ends. It returns when no call runs any more.
+// Serve serves agents until ctx ends. It returns after the last call has ended.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := relay.Listen(s.opts.Dir)
 	if err != nil {
@@ -112,7 +112,7 @@ const (
 
 // Limits of connections.
 const (
-	maxGreeting = 64 // without a valid token so far
+	maxGreeting = 64 // connections that have not sent a valid token yet
 	maxJoined   = 32 // of the agents in one conversation
 )
 
@@ -162,7 +162,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// fails only for a closed connection; ReadSlice returns that error
+	// An error means that the connection is closed. Then ReadSlice fails, too.
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -207,8 +207,8 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// refuse sends the reason for rejecting a client. Then it reads until the client disconnects, or else the answer could
-// be lost.
+// refuse sends the reason for rejecting a client. Then it reads until the client disconnects: closing the connection
+// earlier could discard the reason.
 func (s *Server) refuse(conn net.Conn, why error) {
 	raw, err := json.Marshal(relay.Refusal{Refused: why.Error()})
 	if err != nil {

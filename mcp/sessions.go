@@ -20,9 +20,9 @@ const (
 	defaultSessions = 20
 	maxTurns        = 50
 	defaultTurns    = 10
-	turnTokens      = 600  // of one question or answer
-	maxTools        = 40   // of one entry
-	toolBytes       = 2000 // of the arguments of one tool
+	turnTokens      = 600  // tokens of one question or answer
+	maxTools        = 40   // tools of one entry
+	toolBytes       = 2000 // bytes of the arguments of one tool
 )
 
 type listSessions struct {
@@ -68,7 +68,7 @@ func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (st
 		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions)})
 }
 
-// findSessions lists sessions that a turn can read.
+// findSessions lists sessions that the user of a turn may read.
 func (t *toolset) findSessions(ctx context.Context, c call, q orchestrator.SessionQuery) (string, error) {
 	scope, err := t.s.opts.Sessions.Scope(ctx, c.Turn)
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *toolset) findSessions(ctx context.Context, c call, q orchestrator.Sessi
 	return describeFound(found, more, c), nil
 }
 
-// describeFound lists sessions, one a line.
+// describeFound lists sessions, one on each line.
 func describeFound(found []orchestrator.FoundSession, more bool, c call) string {
 	var b strings.Builder
 	for _, s := range found {
@@ -126,7 +126,7 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 		s.Created.UTC().Format(time.RFC3339), s.Totals.Messages, s.Totals.Tokens)
 	shown, size := 0, len(head)
 	texts := make([]string, len(entries))
-	for i, entry := range slices.Backward(entries) { // the newest, if not all have room
+	for i, entry := range slices.Backward(entries) { // start with the newest; older entries may not fit
 		steps, err := t.s.opts.Steps.StepsOf(ctx, entry.Prompt.Conversation, entry.ID)
 		if err != nil {
 			return "", fmt.Errorf("load the tools of an entry: %w", err)

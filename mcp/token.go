@@ -22,7 +22,7 @@ import (
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
-	outsider     orchestrator.Outsider       // the client, if it is outside of turns; no token of keys contains it
+	outsider     orchestrator.Outsider       // the client, if it is outside of turns; keys.token ignores it
 }
 
 func (c caller) isOutside() bool { return c.outsider.Number > 0 }
@@ -30,7 +30,7 @@ func (c caller) isOutside() bool { return c.outsider.Number > 0 }
 // ErrToken means that a token was not issued by ductor.
 var ErrToken = errors.New("the token is not valid")
 
-// keys issues and verifies tokens. An agent keeps its token while ductor restarts, so the key is stored in a file.
+// keys issues and verifies tokens. The key is stored in a file, so that tokens stay valid when ductor restarts.
 type keys struct{ key []byte }
 
 const (
@@ -58,11 +58,11 @@ func openKeys(dir string) (keys, error) {
 	return keys{key}, nil
 }
 
-// token returns the token of a caller. It is always the same for a caller, so that a running agent can be reused for
-// the next turn.
+// token returns the token of a caller. A caller always gets the same token, so that the next turn can use the same
+// agent process.
 func (k keys) token(c caller) string {
 	raw, err := json.Marshal(c)
-	if err != nil { // cannot fail for numbers and texts
+	if err != nil { // cannot fail for numbers and strings
 		return ""
 	}
 	named := base64.RawURLEncoding.EncodeToString(raw)

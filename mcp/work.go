@@ -14,7 +14,7 @@ import (
 // maxWorks limits how often a turn may delegate work.
 const maxWorks = 4
 
-// Roles provides the roles for other agents; see conversation.Roles.
+// Roles provides the roles that other agents can play; see conversation.Roles.
 type Roles interface {
 	Role(name string) (orchestrator.Role, bool)
 	Roles() []string
@@ -111,7 +111,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	return w, err
 }
 
-// countWork counts the work that a turn delegates. It returns an error if that exceeds the limit.
+// countWork counts the work that a turn delegates. It returns an error for more than maxWorks.
 func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

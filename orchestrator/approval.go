@@ -11,7 +11,7 @@ import (
 // ApprovalID is random. Only users who see the approval know it.
 type ApprovalID string
 
-// ApprovalState is the state of an approval. Only an open approval changes, and only once.
+// ApprovalState is the state of an approval. An approval changes its state once, from open to another state.
 type ApprovalState string
 
 // ApprovalState values.
@@ -35,51 +35,52 @@ type Approval struct {
 	Decision
 }
 
-// ApprovalRequest is the agent's request. Either Request or Questions is set, never both.
+// ApprovalRequest is the request of an agent. Either Request or Questions is set, never both.
 type ApprovalRequest struct {
 	Turn         cli.TurnID
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
-	AgentIDs     []cli.ApprovalID // the agent's own IDs for it, in order of arrival
+	AgentIDs     []cli.ApprovalID // the agent's own IDs for the request, in order of arrival
 	Dir          string           // the working directory of the turn
 	Sandbox      cli.Sandbox      // where the turn runs; empty is this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // the paths of Request that lead elsewhere, as ductor finds them in the agent's environment
+	Links     []Link // the paths of Request that are or contain a symbolic link in the agent's environment
 	Questions []cli.Question
 }
 
 // Link is a path that leads to another place, because the path itself or one of its parent directories is a symbolic
 // link.
 type Link struct {
-	Path    string `json:"path"`              // as in the request
-	Real    string `json:"real"`              // relative to the working directory if it is below it
-	Outside bool   `json:"outside,omitempty"` // outside of the working directory
+	Path    string `json:"path"`              // as the request names it
+	Real    string `json:"real"`              // target; relative to the working directory if it is below it
+	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
-// ApprovalTerms hold who may decide, the deadline, and the rules that the users can create.
+// ApprovalTerms holds who may decide, the deadline, and the rules that the users can create.
 type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
 
-	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, as users read them. An
-	// empty one means that ductor does not offer the rule.
+	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, in words for users. An
+	// empty rule means that ductor does not offer it.
 	SessionRule string
 	Rule        string
-	// Edits is set if users can choose AllowEdits.
+	// Edits means that users can choose AllowEdits.
 	Edits bool
 }
 
-// Decision is the state of an approval and the way it was reached. Only an open approval changes, and only once.
+// Decision is the state of an approval and the reason for it. The state changes once, from ApprovalOpen to another
+// state.
 type Decision struct {
 	State  ApprovalState
 	By     PersonID // the user who decided; 0 if none did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
 	Reason string   // one sentence; may be empty
-	// Answers has the chosen labels or the user's own words for each question. They are not stored if a question has a
-	// Secret.
+	// Answers has the chosen labels or the user's own words for each question. The store keeps no answers if a question
+	// has a Secret.
 	Answers [][]string
 	Decided time.Time // zero while open
 }
@@ -94,8 +95,8 @@ func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.T
 // Same returns the number of identical requests that the approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
-// Offers returns the choices that users have. A place that cannot show all of the approval offers no choice that allows
-// it.
+// Offers returns the choices that users have. If a message cannot show all of the approval, it must not offer a choice
+// that allows it.
 func (a Approval) Offers() []Choice {
 	switch {
 	case a.Request == nil:
@@ -104,7 +105,7 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	settings := a.Request.Tool == cli.ProjectTool // used until they change, or ignored
+	settings := a.Request.Tool == cli.ProjectTool // users allow settings until the settings change, or deny them
 	if !settings {
 		all = append(all, AllowOnce)
 	}
@@ -120,7 +121,7 @@ func (a Approval) Offers() []Choice {
 	return append(all, Deny)
 }
 
-// WhyClosed returns the error that explains why users can no longer decide the approval. It returns nil if they can.
+// WhyClosed returns the error that explains why users can no longer decide the approval, or nil if they can.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {
 	case a.State == ApprovalWithdrawn:
@@ -145,13 +146,13 @@ type Choice string
 // Choice values. Users can deny every approval, allow requests, and answer questions.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // and create SessionRule, for as long as the session is used
-	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
+	AllowSession Choice = "session" // allows the request and creates SessionRule, which lasts as long as the session
+	AllowPattern Choice = "pattern" // allows the request and creates Rule, which lasts until a user revokes it
 	// AllowEdits allows the request and switches the conversation to accept-edits: its agents may then edit files in
 	// the working directory without asking.
 	AllowEdits Choice = "edits"
 	Deny       Choice = "deny"   // with a Reason, if the user gave one
-	Answer     Choice = "answer" // with Answers
+	Answer     Choice = "answer" // answers the questions, with Answers
 )
 
 // Verdict is a user's choice with its reason or answers.
@@ -159,7 +160,7 @@ type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
-	Files   []Attachment // that Reason or Answers name
+	Files   []Attachment // files that Reason or Answers mention
 }
 
 // ApprovalScreen shows approvals to users. Package bot implements it.
@@ -175,22 +176,22 @@ type ApprovalScreen interface {
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide decides an approval, once, and returns its current state. nonce is Approval.Nonce. by.Updates are marked
-	// handled together with the decision, and only then.
+	// Decide decides an approval, once, and returns the approval's current state. nonce is Approval.Nonce. The store
+	// marks by.Updates as handled in the transaction that stores the decision.
 	//
 	// Decide checks for errors in this order. The first three return a zero approval.
-	//   - ErrNoApproval: it is unknown or forged
+	//   - ErrNoApproval: the ID is unknown or forged
 	//   - ErrElsewhere
 	//   - ErrNotApprover
 	//   - ErrApprovalDecided
 	//   - ErrApprovalExpired
 	//   - ErrApprovalWithdrawn
-	//   - ErrBadChoice: the approval does not offer the choice, or the answers do not fit
+	//   - ErrBadChoice: the approval does not offer the choice, or the answers do not fit the questions
 	//   - ErrNotBrought
 	//   - ErrNotTold: the decision is stored, but did not reach the agent
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
-	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID, and ErrElsewhere
-	// together with the approval if it belongs to another conversation.
+	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID. If the approval
+	// belongs to another conversation, it returns the approval and ErrElsewhere.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
 
 	// Revoke deletes a rule. Requests that the rule already allowed stay allowed. It returns ErrNoRule if the

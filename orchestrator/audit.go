@@ -17,9 +17,9 @@ const (
 	AuditAnswered  AuditKind = "answered"
 	AuditExpired   AuditKind = "expired"
 	AuditWithdrawn AuditKind = "withdrawn"
-	AuditRuled     AuditKind = "ruled"     // a rule allowed it without asking a user
+	AuditRuled     AuditKind = "ruled"     // a rule allowed a request without asking a user
 	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit without asking a user
-	AuditRan       AuditKind = "ran"       // a tool ran without its agent asking for it
+	AuditRan       AuditKind = "ran"       // a tool ran without asking for permission
 	AuditCalled    AuditKind = "called"    // an agent called a tool of ductor's
 	AuditRule      AuditKind = "rule"      // a user created a rule
 	AuditRevoked   AuditKind = "revoked"   // a user revoked a rule
@@ -29,19 +29,18 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the reason of an AuditMode entry if the user granted the mode in a different environment than that
-// of the turn.
+// AuditElsewhere is the Reason of an AuditMode entry if a mode ended because a turn ran in another environment.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one audited event. Fields that do not apply are empty.
 type AuditEntry struct {
-	ID           int64 // ascending in the order of events
+	ID           int64 // ascends in the order of events
 	At           time.Time
 	What         AuditKind
 	Conversation ConversationID
 	Turn         cli.TurnID
 	Approval     ApprovalID
-	Call         cli.ToolID // of AuditRan; stored once for each turn
+	Call         cli.ToolID // tool call of AuditRan; the store keeps one entry for each call of a turn
 	Agent        cli.Agent
 	Tool         string // empty for questions
 	Title        string // one line: the command, the path, the first question, the mode, the directory, the job
@@ -56,7 +55,7 @@ type AuditEntry struct {
 
 // Spent is the usage of one turn, or of one question that was asked outside of turns.
 type Spent struct {
-	ID           string // of the turn or the question; each ID is counted once
+	ID           string // ID of the turn or the question; the store counts each ID once
 	At           time.Time
 	Conversation ConversationID
 	Person       PersonID // 0 for none
@@ -87,7 +86,7 @@ func UsageGroups() []UsageGroup {
 
 // UsageRow is a line of a usage summary.
 type UsageRow struct {
-	Name    string // of the group: a day as 2006-01-02, an agent, a model, a conversation's key, a user's number
+	Name    string // of the group: a day as 2006-01-02, an agent, a model, a conversation's key, or a user's number
 	Turns   int
 	Tokens  int64
 	CostUSD float64
@@ -106,7 +105,8 @@ type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.
 type LimitStore interface {
-	// MergeLimits merges reported limits into those of an account, and returns the result; see cli.AccountLimits.
+	// MergeLimits merges reported limits into the stored limits of an account, and returns the result; see
+	// cli.AccountLimits.
 	MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Time) (cli.AccountLimits, error)
 	// PlanLimits lists the last limits of all accounts, sorted by agent and account.
 	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
@@ -116,8 +116,8 @@ type LimitStore interface {
 type SpendingStore interface {
 	// CountSpent counts usage outside of turns. A second call with the same ID changes nothing.
 	CountSpent(ctx context.Context, s Spent) error
-	// CostSince returns the cost since a time in US dollars. It counts only a user or a job if one is given, and
-	// everything otherwise.
+	// CostSince returns the cost since a time in US dollars. It counts only the turns of person or job if that is set,
+	// and everything otherwise.
 	CostSince(ctx context.Context, since time.Time, person PersonID, job JobID) (float64, error)
 	// Usage returns one row for each group of q. Days are sorted by date. Other groups are sorted by cost and then
 	// tokens, highest first.

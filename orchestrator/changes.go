@@ -15,9 +15,9 @@ type Changed struct {
 	Files   int    `json:"files"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
-	NoUndo  NoUndo `json:"no_undo,omitempty"` // why it cannot be undone; empty if it can
+	NoUndo  NoUndo `json:"no_undo,omitempty"` // why the changes cannot be undone; empty if they can
 	Ignored bool   `json:"ignored,omitempty"` // the repository has ignored files, which an undo does not touch
-	// With is the conversation whose turn wrote at the same time. It is set for NoUndoShared.
+	// With is the conversation of the other turn that wrote at the same time; see NoUndoShared.
 	With ConversationID `json:"with,omitzero"`
 }
 
@@ -37,12 +37,12 @@ const (
 type Snapshots interface {
 	// Watch starts to take the snapshot of a turn in the background, just before the agent gets its prompt. If the turn
 	// continues after a restart, Watch loads the snapshot of the previous process. The caller must call End or Leave of
-	// the TurnWatch.
+	// the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
 	// AwaitSnapshot waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed.
-	// The caller allows the request after that.
+	// The caller allows request id afterwards.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
-	// SnapshotTaken reports whether AwaitSnapshot would return at once.
+	// SnapshotTaken reports whether AwaitSnapshot would return immediately.
 	SnapshotTaken(turn cli.TurnID) bool
 }
 
@@ -50,10 +50,10 @@ type Snapshots interface {
 type TurnWatch interface {
 	// Observe receives every event of the turn. It does not block.
 	Observe(ev cli.Event)
-	// End ends the watch when the turn and everything it started have ended. It returns a function that computes the
+	// End ends the watch after the turn and all its processes have ended. It returns a function that computes the
 	// turn's changes, or nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave ends the watch of a turn that continues without ductor. The caller calls it instead of End.
+	// Leave ends the watch of a turn that continues after ductor has ended. The caller calls it instead of End.
 	Leave()
 }
 
@@ -68,7 +68,7 @@ type SnapshotTree struct{ Dir, Before, After string }
 // TurnChanges is the stored record of a turn that changed files, or of a checkpoint. In a checkpoint, Before and After
 // are equal.
 type TurnChanges struct {
-	ID           string // of the turn or the checkpoint
+	ID           string // ID of the turn or the checkpoint
 	Conversation ConversationID
 	Session      SessionID
 	Title        string // the name of a checkpoint, or the first words of the prompt
@@ -76,7 +76,7 @@ type TurnChanges struct {
 	Sandbox      cli.Sandbox
 	Checkpoint   bool
 	Undone       bool
-	Commit       string // that contains the changes; empty for none
+	Commit       string // commit that contains the changes; empty for none
 	Snapshot     Snapshot
 	Changed      Changed
 }
@@ -99,7 +99,7 @@ var (
 	ErrNoChanges   = errors.New("these changes are not stored")
 	ErrUndone      = errors.New("these changes are already undone")
 	ErrNotUndone   = errors.New("these changes are not undone")
-	ErrTurnRuns    = errors.New("a turn changes these files now") // of a TurnWrites
+	ErrTurnRuns    = errors.New("a turn changes these files now") // the error of a TurnWrites
 	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
@@ -108,14 +108,14 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites is the error that a turn is changing files; In is the turn's conversation.
+// TurnWrites is the error if a turn is changing files. In is the turn's conversation.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
 func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
-// ChangedSince is the error that files have changed since a turn: they match neither the state before it nor the state
-// after it.
+// ChangedSince is the error if files have changed since a turn: they match neither the state before the turn nor the
+// state after it.
 type ChangedSince struct{ Paths []string }
 
 func (e *ChangedSince) Error() string {
@@ -127,7 +127,7 @@ type DiffSince string
 
 // The states.
 const (
-	SinceTurn    DiffSince = "turn" // before the conversation's last turn that changed files
+	SinceTurn    DiffSince = "turn" // state before the conversation's last turn that changed files
 	SinceSession DiffSince = "session"
 	SinceCommit  DiffSince = "commit"
 )
@@ -142,9 +142,10 @@ const (
 )
 
 // FileChanges lets users inspect, undo and commit the changes of turns. Package orchestrator/changes implements it. Its
-// methods return ErrElsewhere for changes of another conversation, and ErrNotAllowed if a member tries to change files.
+// methods return ErrElsewhere for changes of another conversation. They return ErrNotAllowed if a user with the role of
+// a member tries to change files.
 type FileChanges interface {
-	// Undo restores the files that a turn changed to the state before it. It may return ErrUndone, ErrTurnRuns,
+	// Undo restores the files that a turn changed to their state before the turn. It may return ErrUndone, ErrTurnRuns,
 	// ErrInTheWay or *ChangedSince.
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
 	// Redo restores the state after the turn. It may return ErrNotUndone and the errors of Undo.
@@ -157,17 +158,17 @@ type FileChanges interface {
 	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
 	// DiffSince returns the current differences in the directory of a conversation. If path is not empty, it returns
-	// only those below path. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
+	// only differences below path. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
 	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest
 	// first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
-	// SessionChanges lists the changes of one session of a conversation, its turns and the checkpoints made in it,
-	// newest first.
+	// SessionChanges lists the turns of one session of a conversation that changed files, and the checkpoints made in
+	// it, newest first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
 	// Return restores all files to the state before or after a turn, or to a checkpoint. It first stores the current
-	// state as a checkpoint, which it returns as before.
+	// state as a checkpoint and returns it as before.
 	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

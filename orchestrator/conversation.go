@@ -20,11 +20,11 @@ func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
-// Group reports whether the chat is a group, which other users can read. Telegram gives groups negative numbers.
+// Group reports whether the chat is a group, so that other users can read it. Telegram gives groups negative ids.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
-// Shown returns the conversation that shows the activity of this one. An Outsider's conversation has a negative topic,
-// which no chat has; its activity appears in the main topic.
+// Shown returns the conversation that shows the activity of this conversation. An Outsider's conversation has a
+// negative topic, which Telegram never uses. Its activity appears in the main topic.
 func (id ConversationID) Shown() ConversationID {
 	return ConversationID{Chat: id.Chat, Topic: max(id.Topic, 0)}
 }
@@ -47,16 +47,16 @@ func (id ConversationID) UploadFolder() string {
 // PersonID is a Telegram user.
 type PersonID int64
 
-// Conversation holds the choices of one conversation. They do not apply to other conversations.
+// Conversation holds the choices that users made in one conversation.
 type Conversation struct {
 	ID         ConversationID
-	Session    SessionID // the current one; empty before the first turn
+	Session    SessionID // the current session; empty before the first turn
 	Agent      cli.Agent // empty means the configured default
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	// GrantedIn is the environment in which a user chose a Permission above ask. The mode applies only there. Empty
-	// means this host.
+	// GrantedIn is the environment in which a user chose a Permission above ask. The Permission applies only in this
+	// environment. Empty means this host.
 	GrantedIn cli.Sandbox
 	// BypassUntil is the time at which a Permission of cli.Bypass ends.
 	BypassUntil time.Time
@@ -66,12 +66,12 @@ type Conversation struct {
 	Settings    Settings
 }
 
-// Settings are a chat's preferences for its turns. Empty values mean the configured defaults.
+// Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
 	Busy   BusyMode // how to handle a prompt while a turn runs; empty means BusyQueue
 	Notify NotifyMode
 	Think  ThinkMode
-	// Display applies to all topics of a chat. Only the value of the chat's main topic is used.
+	// Display applies to all topics of a chat. ductor uses only the value of the main topic.
 	Display DisplayMode
 }
 
@@ -86,7 +86,7 @@ const (
 	SettingDisplay Setting = "display"
 )
 
-// Words lists the values that users can choose.
+// Words lists the values that users can choose for a setting.
 func (s Setting) Words() []string {
 	switch s {
 	case SettingBusy:
@@ -101,7 +101,7 @@ func (s Setting) Words() []string {
 	return nil
 }
 
-// Word returns the value of a setting in the form of its Words.
+// Word returns the value of a setting as one of its Words.
 func (s Settings) Word(of Setting) string {
 	switch {
 	case of == SettingBusy:
@@ -116,7 +116,7 @@ func (s Settings) Word(of Setting) string {
 	return string(DisplayPlain)
 }
 
-// Set sets a setting to a value from its Words.
+// Set sets a setting to one of its Words.
 func (s *Settings) Set(of Setting, word string) {
 	switch of {
 	case SettingBusy:
@@ -149,22 +149,21 @@ const (
 	ThinkOff ThinkMode = "off"
 )
 
-// DisplayMode selects whether a chat gets rich messages. Telegram does not report who can see them.
+// DisplayMode selects whether a chat gets rich messages. Telegram does not report whether a user's app can show them.
 type DisplayMode string
 
 // The display modes.
 const (
-	DisplayRich  DisplayMode = "rich"  // the chat shows them
-	DisplayPlain DisplayMode = "plain" // the chat does not show them, or the user does not want them
+	DisplayRich  DisplayMode = "rich"  // the chat shows rich messages
+	DisplayPlain DisplayMode = "plain" // the chat cannot show rich messages, or the user does not want them
 	DisplayAsk   DisplayMode = "ask"   // ductor has not asked a user yet
-	DisplayAsked DisplayMode = "asked" // ductor asked, and no user has answered yet: like DisplayPlain
+	DisplayAsked DisplayMode = "asked" // ductor asked, but no user has answered yet; works like DisplayPlain
 )
 
-// NoRole is the value of Conversation.Role if a user chose that the conversation has no role. It overrides the
-// configured default.
+// NoRole is the value of Conversation.Role if a user chose no role. It overrides the configured default.
 const NoRole = "(none)"
 
-// The duration of a bypass that a user chose in a chat.
+// Durations of a bypass that a user chooses in a chat.
 const (
 	DefaultBypass = time.Hour
 	MostBypass    = 24 * time.Hour
@@ -173,11 +172,11 @@ const (
 // BusyMode selects how ductor handles a prompt that arrives while a turn runs.
 type BusyMode string
 
-// BusyMode values. BusyQueue is the default; the other modes also queue a prompt if they cannot be applied.
+// BusyMode values. BusyQueue is the default. The other modes queue a prompt if they cannot be applied.
 const (
-	BusyQueue     BusyMode = "queue"     // it waits
-	BusySteer     BusyMode = "steer"     // it is added to the running turn
-	BusyInterrupt BusyMode = "interrupt" // it aborts the running turn
+	BusyQueue     BusyMode = "queue"     // the prompt waits
+	BusySteer     BusyMode = "steer"     // ductor adds the prompt to the running turn
+	BusyInterrupt BusyMode = "interrupt" // ductor aborts the running turn
 )
 
 // Project is a directory that agents work in, with a name that users know.
@@ -207,15 +206,15 @@ type Projects interface {
 	OpenWorktree(ctx context.Context, by Press, dir string) error
 	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. A conversation that works in the
 	// worktree moves to the main worktree. RemoveWorktree returns ErrDirtyWorktree if the worktree has uncommitted
-	// changes and the user did not choose to lose them, ErrStillOpen while a turn of the conversation runs there, and
-	// ErrNoProject.
+	// changes and changes is KeepChanges. It returns ErrStillOpen while a turn of the conversation runs there, and
+	// ErrNoProject for an unknown worktree.
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 
 // Changes selects how to handle uncommitted changes.
 type Changes string
 
-// The ways to handle them.
+// Changes values.
 const (
 	KeepChanges Changes = ""
 	DropChanges Changes = "drop"

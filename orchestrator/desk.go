@@ -8,27 +8,27 @@ import (
 	"ductor/cli"
 )
 
-// Press is a button press: the user, the conversation, and the updates that carried it. The updates are stored together
-// with the effect of the press, so that the press has its effect only once.
+// Press is the press of a button. ductor stores Updates, the Telegram updates of the press, together with its effect,
+// so that a repeated update has no second effect.
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
 	Role         UserRole
 	Updates      []int64
-	Arrived      time.Time // when ductor read the message that is handled as a press; zero for a button
+	Arrived      time.Time // when ductor read the message that it handles as a press; zero for a button
 }
 
-// May reports whether the user who pressed has a right.
+// May reports whether the user has a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
-// MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
+// MayEnd reports whether the user may abort a turn or remove it from the queue.
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
-// Precedes reports whether a turn is a prompt that came after the press. Usually the IDs of updates ascend. After a
-// week without updates, Telegram may start at any number.
+// Precedes reports whether a turn is a prompt that came after the press. The IDs of updates usually ascend, but after a
+// week without updates Telegram may continue at any number.
 func (p Press) Precedes(t Turn) bool {
 	of := t.Prompt.Updates
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
@@ -36,22 +36,22 @@ func (p Press) Precedes(t Turn) bool {
 
 // Receipt reports how a prompt was accepted.
 type Receipt struct {
-	Turn  cli.TurnID // the new one; for ActionDrop the turn itself if its card removes the pressed button
-	Ahead int        // turns before it, the running one included; 0 means it runs now
-	// Did is how a prompt was handled that arrived while a turn was running: it was queued, it was added to that turn,
-	// or the turn was aborted.
+	Turn  cli.TurnID // the new turn; for ActionDrop, the turn whose card loses the pressed button
+	Ahead int        // turns before it, including the running turn; 0 means it runs now
+	// Did is how ductor handled a prompt that arrived during a running turn. It queued the prompt, added it to that
+	// turn, or aborted that turn.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
-	At   time.Time // when a job runs it; zero for a turn
+	At   time.Time // when a job runs the prompt; zero without a job
 }
 
 // AbortReport reports the effect of an abort.
 type AbortReport struct {
 	Running bool // a turn was running
 	Dropped int  // removed queued turns
-	// Questions is the number of aborted questions to models outside of turns.
+	// Questions is the number of aborted questions to models outside of turns; see Consults.
 	Questions int
-	// Unshown is a finished turn whose answer the chat shows only in part. It may be empty.
+	// Unshown is a finished turn whose answer the chat shows only in part; it may be empty.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping
@@ -68,7 +68,7 @@ type Stopping struct {
 // RunningTurn is the running turn of a conversation.
 type RunningTurn struct {
 	Turn      cli.TurnID
-	Title     string // first words of its prompt
+	Title     string // first words of the prompt
 	Prompt    string
 	Message   int // the user's message with the prompt
 	Started   time.Time
@@ -78,11 +78,11 @@ type RunningTurn struct {
 
 // Subject describes the message of ductor that a user replies to. The zero value is a message without a turn.
 type Subject struct {
-	Said   bool   // an agent wrote it in a turn
-	Here   bool   // in the session that gets the next prompt
-	Newest bool   // it is the newest answer there
-	Job    JobID  // the job whose report it is; empty for none
-	Title  string // of the job
+	Said   bool   // the message is part of a turn's answer
+	Here   bool   // the message belongs to the session of the next prompt
+	Newest bool   // the message is the newest answer of that session
+	Job    JobID  // the job whose report the message is; empty for none
+	Title  string // title of the job
 	Text   string // the whole answer
 }
 
@@ -100,49 +100,49 @@ type Status struct {
 	Settings     Settings
 	Session      Session // zero if none was started
 	Running      *RunningTurn
-	Queue        int        // turns waiting
+	Queue        int        // number of waiting turns
 	Live         cli.Living // running agents of all conversations
 }
 
 // Load counts the waiting work of all conversations.
 type Load struct {
-	Queued, Running  int // turns
-	Approvals        int // and questions that wait for a user
-	Jobs, JobsPaused int // webhooks included
-	JobRuns          int // that have not ended
+	Queued, Running  int // number of turns
+	Approvals        int // open approvals and questions to users
+	Jobs, JobsPaused int // including the jobs of webhooks
+	JobRuns          int // runs of jobs that have not ended
 }
 
 // Alert is a lasting problem of the machine.
 type Alert struct {
 	Kind, Key string
 	Since     time.Time
-	Over      string // the message to the owner when it has ended
+	Over      string // the message to the owner after the problem has ended
 }
 
 // Role is a named system prompt. Its agent and model apply unless the conversation chose others.
 type Role struct {
 	Prompt string       `toml:"prompt"`
 	Append bool         `toml:"append" yaml:"append" default:"true"` // false replaces the agent's own system prompt
-	Agent  cli.Agent    `toml:"agent" yaml:"agent"`                  // empty: the default agent
-	Model  cli.ModelID  `toml:"model" yaml:"model"`                  // empty: that agent's default
+	Agent  cli.Agent    `toml:"agent" yaml:"agent"`                  // empty means the default agent
+	Model  cli.ModelID  `toml:"model" yaml:"model"`                  // empty means the agent's default model
 	Tools  cli.ToolList `toml:",inline" yaml:",inline"`
 	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
 
-// Bounds are settings of the owner's configuration for turns with a role or in a project. They grant more, except
-// MaxTurns, which is a limit.
+// Bounds are settings of the owner's configuration for turns with a role or in a project. MaxTurns limits turns; the
+// other settings allow more.
 type Bounds struct {
-	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // without asking
+	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // tools that agents may use without asking
 	// MaxTurns limits the answers of the model in a turn. 0 means no limit.
 	MaxTurns int      `toml:"max_turns" yaml:"max_turns" check:"0..1000"`
-	AddDirs  []string `toml:"add_dirs" yaml:"add_dirs" check:"path"` // further directories; absolute
-	MCP      []string `toml:"mcp" yaml:"mcp"`                        // names of the owner's servers; empty: all
+	AddDirs  []string `toml:"add_dirs" yaml:"add_dirs" check:"path"` // further directories of agents; absolute
+	MCP      []string `toml:"mcp" yaml:"mcp"`                        // the owner's MCP servers; empty means all
 }
 
 // NoServers in Bounds.MCP means that turns use none of the owner's servers.
 const NoServers = "none"
 
-// With returns the bounds of a turn to which both b and other apply.
+// With combines b and other for a turn to which both apply.
 func (b Bounds) With(other Bounds) Bounds {
 	both := Bounds{
 		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,
@@ -169,7 +169,7 @@ func (b Bounds) UsesServer(name string) bool { return len(b.MCP) == 0 || slices.
 // ProjectPolicy is the configuration for turns in a directory and below it.
 type ProjectPolicy struct {
 	Dir     string       `toml:"dir" check:"path"` // absolute, inside projects.roots
-	Context []string     `toml:"context"`          // files below Dir that start every session
+	Context []string     `toml:"context"`          // files below Dir that ductor adds to the first prompt of a session
 	Tools   cli.ToolList `toml:",inline"`
 	// ShareSessions lets agents in a group read the sessions of this project in other chats; see SessionScope.
 	ShareSessions bool   `toml:"share_sessions"`
@@ -180,5 +180,5 @@ type ProjectPolicy struct {
 type AgentDefaults struct {
 	Model  cli.ModelID `toml:"model" applies:"at once"`
 	Effort cli.Effort  `toml:"effort" applies:"at once"`
-	Args   []string    `toml:"args"` // added to its command line
+	Args   []string    `toml:"args"` // additional arguments of the agent's command line
 }

@@ -1,6 +1,5 @@
-// Package orchestrator defines the nouns of the domain, such as Conversation, Session, Turn, Outcome, Approval, Rule
-// and Job, and the ports between its engines and adapters: Store, Chat, Gateway, Journal.
+// Package orchestrator defines the types of the domain, such as Conversation, Session, Turn, Outcome, Approval, Rule
+// and Job. It also defines the interfaces between its engines and adapters, such as Store, Chat, Gateway and Journal.
 //
-// It is not an engine itself: orchestrator/conversation runs turns, and orchestrator/approval decides requests of
-// agents.
+// Package orchestrator/conversation runs turns, and orchestrator/approval decides requests of agents.
 package orchestrator

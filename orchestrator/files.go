@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// FilePlace determines how paths are resolved: the environment, the base of relative paths, and the roots. All paths
-// must lie inside the roots.
+// FilePlace determines how paths are resolved. It has the environment, the base directory of relative paths, and the
+// roots. All paths must lie inside the roots.
 type FilePlace struct {
 	Sandbox cli.Sandbox
 	Dir     string
@@ -20,14 +20,14 @@ type FilePlace struct {
 // OutFile is a file to send to a chat.
 type OutFile struct {
 	Path    string
-	Caption string // plain text below it; empty for none
+	Caption string // plain text below the file; empty for none
 }
 
-// ProjectFile is a file of a project that can be sent to a chat. If it is text, known secrets are removed.
+// ProjectFile is a file of a project that can be sent to a chat. A text file contains no known secrets.
 type ProjectFile struct {
 	Name    string
 	Content []byte
-	Picture bool // Telegram shows it as a picture
+	Picture bool // Telegram can show the file as a picture
 }
 
 // FileEntry is a file or a directory of a project.
@@ -41,18 +41,18 @@ type FileEntry struct {
 const (
 	MostFileBytes    = 50 << 20
 	MostPictureBytes = 10 << 20
-	MostFiles        = 20 // in one answer or one call of SendFiles
+	MostFiles        = 20 // files in one answer or one call of SendFiles
 )
 
 // Files reads and writes files of projects in the environment of a place. All paths must lie below the roots of the
-// place. Files follows no links. It refuses hidden files, files with secrets, ductor's own files, and everything that
-// is not a regular file. Errors about a file are a *FileError. Safe for concurrent use.
+// place. Files follows no links. It returns a *FileError for hidden files, files with secrets, ductor's own files,
+// everything that is not a regular file, and other errors about a file. Safe for concurrent use.
 type Files interface {
 	// OfTurn returns the place for the files of a turn's agent. For a turn with the rights of its chat, the roots are
-	// those of the projects. For other turns, the only root is the working directory.
+	// the roots of all projects. For other turns, the only root is the working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
-	// OfChat returns the place for a user's files: the working directory of the chat's next turn, the roots, and the
-	// environment of the path.
+	// OfChat returns the place for a user's files. Relative paths start in the working directory of the chat's next
+	// turn; the environment is the environment of path.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
 	// Read reads a file once. It returns an error for a binary file that contains secrets.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)
@@ -69,7 +69,7 @@ type FileRefusal string
 // The refusals.
 const (
 	FileNotThere    FileRefusal = "not-there"
-	FileOutside     FileRefusal = "outside" // the roots
+	FileOutside     FileRefusal = "outside" // outside of the roots
 	FileHidden      FileRefusal = "hidden"
 	FileLink        FileRefusal = "link"
 	FileHardLink    FileRefusal = "hard-link"
@@ -79,10 +79,10 @@ const (
 	FileEmpty       FileRefusal = "empty"
 	FileTooLarge    FileRefusal = "too-large"
 	FileExists      FileRefusal = "exists"
-	FileSecret      FileRefusal = "secret"      // has the name of a file with secrets, or is ductor's own
-	FileHasSecret   FileRefusal = "has-secret"  // it contains a known secret
-	FileUnreachable FileRefusal = "unreachable" // its environment cannot be reached; Err is the cause
-	FileTooMany     FileRefusal = "too-many"    // more than one answer may contain
+	FileSecret      FileRefusal = "secret"      // its name is a name of files with secrets, or it belongs to ductor
+	FileHasSecret   FileRefusal = "has-secret"  // the file contains a known secret
+	FileUnreachable FileRefusal = "unreachable" // the environment cannot be reached; Err is the cause
+	FileTooMany     FileRefusal = "too-many"    // more files than one answer may contain
 )
 
 // FileError reports why ductor neither sends nor writes a file.
@@ -124,10 +124,9 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // FileSender sends files of projects into chats. Package bot implements it.
 type FileSender interface {
-	// SendFiles reads each file of a place once and stores its content to be sent later. It sends images as pictures,
-	// and several images in a row as an album. It does not wait for Telegram, and it returns the refused files. A crash
-	// neither loses nor duplicates stored files. key identifies the request: a second call with the same key does
-	// nothing.
+	// SendFiles reads each file of a place once and stores the content. It sends images as pictures, and several images
+	// in a row as an album. It returns the refused files and does not wait for Telegram. A crash neither loses nor
+	// duplicates stored files. key identifies the request: a second call with the same key does nothing.
 	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
 		files []OutFile) (refused []*FileError, err error)
 }

@@ -10,17 +10,17 @@ import (
 	"ductor/cli"
 )
 
-// JobID identifies a job and never changes. A job of the configuration keeps its ID over restarts; see ConfiguredJob.
+// JobID identifies a job and never changes. ConfiguredJob returns the IDs of jobs in the configuration.
 type JobID string
 
-// JobKind is the trigger of a job.
+// JobKind selects what starts the runs of a job.
 type JobKind string
 
-// The kinds of job. Their values are stored.
+// JobKind values. The store contains them.
 const (
-	JobScheduled JobKind = "schedule" // its schedule
-	JobHeartbeat JobKind = "pulse"    // its schedule, with the proactive prompt: never while a turn uses its session
-	JobHook      JobKind = "hook"     // a webhook; it has no schedule
+	JobScheduled JobKind = "schedule" // the job's schedule
+	JobHeartbeat JobKind = "pulse"    // a schedule of the proactive prompt; never while a turn uses its session
+	JobHook      JobKind = "hook"     // a webhook; the job has no schedule
 )
 
 // ConfiguredJob returns the ID of a job of the configuration.
@@ -34,41 +34,41 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 // Values of Job.Session.
 const (
 	OwnSession    = "own"    // the job's own session, which continues from run to run
-	SharedSession = "shared" // the current session of the conversation
+	SharedSession = "shared" // the conversation's current session
 )
 
-// Values of Job.Missed. They determine how to handle runs that were due while ductor was not running. MissedOnce is the
+// Values of Job.Missed. They select how to handle runs that were due while ductor was not running. MissedOnce is the
 // default.
 const (
-	MissedSkip = "skip" // nothing
-	MissedOnce = "once" // one run stands for all of them
-	MissedAll  = "all"  // each runs, one after the other
+	MissedSkip = "skip" // no run
+	MissedOnce = "once" // one run for all of them
+	MissedAll  = "all"  // a run for each of them, one after the other
 )
 
-// Values of Job.Overlap. They determine how to handle a run that is due while an earlier run of its job is open.
+// Values of Job.Overlap. They select how to handle a run that is due while an earlier run of its job is open.
 // OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
-	OverlapQueue = "queue" // it waits; beyond MostQueuedRuns the newest are skipped
+	OverlapQueue = "queue" // the run waits; if MostQueuedRuns wait, new runs are skipped
 )
 
-// Values of Job.QuietPolicy. They determine how to handle a run that is due in quiet hours. QuietHold is the default.
+// Values of Job.QuietPolicy. They select how to handle a run that is due in quiet hours. QuietHold is the default.
 const (
-	QuietHold = "hold" // it runs when the quiet hours end
+	QuietHold = "hold" // the run waits until the quiet hours end
 	QuietSkip = "skip"
 )
 
-// MostQueuedRuns limits the runs of a job that wait for each other.
+// MostQueuedRuns limits the waiting runs of a job.
 const MostQueuedRuns = 20
 
 // Job is a prompt that runs on a schedule or by a webhook.
 type Job struct {
 	ID           JobID
 	Kind         JobKind
-	Configured   bool // defined in the configuration, which is the only place to edit or delete it
+	Configured   bool // defined in the configuration; users cannot edit or delete it in a chat
 	Paused       bool
-	Conversation ConversationID // where it runs and where its results are shown
-	Person       PersonID       // the user who created it
+	Conversation ConversationID // where the turns run and where the results are shown
+	Person       PersonID       // the user who created the job
 	Name         string
 	Prompt       string
 	Created      time.Time
@@ -79,15 +79,15 @@ type Job struct {
 // JobTiming is the schedule of a job and its policies.
 type JobTiming struct {
 	Schedule string `toml:"schedule"` // in the syntax of heartbeat/schedule
-	When     string // Schedule and Zone in words; not stored, Jobs fills it in
+	When     string // Schedule and Zone in words; not stored, but set by Jobs
 	Missed   string `toml:"missed" default:"once" check:"once|skip|all"`
 	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
 	QuietHours
 }
 
-// QuietHours are the hours of a day in which a job does not run by its schedule. Users can still start it.
+// QuietHours are the hours of a day in which the schedule of a job does not start runs. Users can still start it.
 type QuietHours struct {
-	Zone string `toml:"zone"` // IANA name; empty: the machine's
+	Zone string `toml:"zone"` // IANA name; empty means the machine's zone
 	Hours
 	QuietPolicy string `toml:"quiet_policy" default:"hold" check:"hold|skip"`
 }
@@ -99,8 +99,8 @@ func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Hours are a part of the day. Both ends are empty, or both are times such as "22:00". If QuietTo is earlier than
-// QuietFrom, it is a time on the next day.
+// Hours are a part of each day. Both ends are empty, or both are times such as "22:00". QuietTo is on the next day if
+// it is earlier than QuietFrom.
 type Hours struct {
 	QuietFrom string `toml:"quiet_from"`
 	QuietTo   string `toml:"quiet_to"`
@@ -126,15 +126,15 @@ func (h Hours) Quiet() bool { return h.QuietFrom != "" || h.QuietTo != "" }
 type JobTurn struct {
 	Session string        `toml:"session" default:"own" check:"own|shared"`
 	Agent   cli.Agent     `toml:"agent"`
-	Model   cli.ModelID   `toml:"model"` // only with Agent, like Effort
+	Model   cli.ModelID   `toml:"model"` // requires Agent, like Effort
 	Effort  cli.Effort    `toml:"effort"`
-	Dir     string        `toml:"dir" check:"path"`                    // absolute
-	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty: the policy of the project
-	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0: the agent's default
-	Rights  Rights        `toml:",inline"`                             // of RightsOfJob or RightsOfPress
+	Dir     string        `toml:"dir" check:"path"`                    // absolute path
+	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty means the policy of the project
+	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
+	Rights  Rights        `toml:",inline"`                             // RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often a failed run is retried
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // before the first retry; it doubles
-	OKWord  string        // an answer that consists only of this word is not shown
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; it doubles
+	OKWord  string        // the chat does not show an answer that consists only of this word
 }
 
 // Check implements config.checker.
@@ -150,30 +150,30 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// JobStatus is a job with its next run and its last results.
+// JobStatus is a job with its next run and its latest results.
 type JobStatus struct {
 	Job     Job
 	Next    time.Time // zero for none
-	Planned time.Time // the clock's time when Next was computed
+	Planned time.Time // time at which Next was computed
 	JobResult
-	Runs    int     // runs that ended, without skipped ones
-	CostUSD float64 // of all runs
-	Last    *JobRun // the last run that ended or was skipped; nil for none
+	Runs    int     // ended runs, without skipped ones
+	CostUSD float64 // cost of all runs
+	Last    *JobRun // the latest run that ended or was skipped; nil for none
 	Open    int     // number of waiting and running runs
 }
 
-// JobResult is the result of a job that the chat shows. It is zero if the chat shows no result, or shows a failure.
+// JobResult is the result of a job that the chat shows. It is zero if the chat shows none, or a failure.
 type JobResult struct {
 	Digest string     // Digest of the answer
-	Shown  cli.TurnID // the turn whose card shows it
-	Same   int        // how often the answer has repeated since
+	Shown  cli.TurnID // the turn whose card shows the answer
+	Same   int        // number of later runs with the same answer
 }
 
-// JobRunID identifies one run of a job. It is derived from the cause of the run, so that the same cause gives the same
-// ID before and after a crash.
+// JobRunID identifies one run of a job. It is computed from the cause of the run, so that a repeated cause, for example
+// after a crash, has the same ID.
 type JobRunID string
 
-// DueRun returns the ID of the run that is due at a time.
+// DueRun returns the ID of the run that is due at this time.
 func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
@@ -187,22 +187,23 @@ type JobCause string
 // The causes of a run.
 const (
 	CauseSchedule JobCause = "schedule"
-	CauseMissed   JobCause = "missed" // stands for runs that were due while ductor was not running
+	CauseMissed   JobCause = "missed" // one run for runs that were due while ductor was not running
 	CauseManual   JobCause = "hand"   // a user pressed Run now
 	CauseHook     JobCause = "hook"
 )
 
-// JobRunState is the state of a run. A run moves down this list. Only a retry moves it up again, from asked to waiting.
+// JobRunState is the state of a run. States change in the order of the list below. Only a retry changes a run back,
+// from RunAsked to RunWaiting.
 type JobRunState string
 
 // The states of a run.
 const (
-	RunWaiting JobRunState = "waiting" // recorded; its turn may be submitted
-	RunAsked   JobRunState = "asked"   // its turn is submitted
+	RunWaiting JobRunState = "waiting" // stored; ductor may submit the turn
+	RunAsked   JobRunState = "asked"   // ductor submitted the turn
 	RunDone    JobRunState = "done"
 	RunFailed  JobRunState = "failed"
-	RunAborted JobRunState = "aborted" // a user ended it, or took it out of the queue
-	RunSkipped JobRunState = "skipped" // by a policy; Reason explains
+	RunAborted JobRunState = "aborted" // a user ended the turn, or removed it from the queue
+	RunSkipped JobRunState = "skipped" // a policy skipped the run; Reason explains it
 )
 
 // Open reports whether a run has not ended.
@@ -214,13 +215,13 @@ type JobRun struct {
 	Job       JobID
 	Cause     JobCause
 	Due       time.Time
-	StandsFor int    // number of due times that it covers; 1 unless some were missed
-	Prompt    string // fixed when the run is stored
-	Attempt   int    // from 1
+	StandsFor int    // number of due times that the run covers; 1 unless some were missed
+	Prompt    string // the prompt, which does not change after the run was stored
+	Attempt   int    // number of the attempt, from 1
 	NotBefore time.Time
 	State     JobRunState
-	Asked     time.Time // zero until its turn is submitted
-	Ended     time.Time // zero while it is open
+	Asked     time.Time // when the turn was submitted; zero before
+	Ended     time.Time // zero while the run is open
 	Result    JobRunResult
 }
 
@@ -228,12 +229,11 @@ type JobRun struct {
 type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
-	Changed  bool    // the answer differs from the one before
-	Notified bool    // the chat shows the result, or does not need to
-	CostUSD  float64 // of all attempts
+	Changed  bool    // the answer differs from the previous one
+	Notified bool    // the chat shows the result, or need not show it
+	CostUSD  float64 // cost of all attempts
 }
 
-// jobTurn is the prefix of the IDs of job turns.
 const jobTurn = "job-"
 
 // Turn returns the turn ID of the current attempt.

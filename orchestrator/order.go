@@ -17,9 +17,9 @@ var (
 	ErrNoOrders  = errors.New("orders cannot be stored here")
 )
 
-// Order is a turn that does not come from a chat message. A schedule or an external program requested it.
+// Order requests a turn without a chat message, for a schedule or an external program.
 type Order struct {
-	Turn   cli.TurnID // chosen by the caller, so that submitting the same order twice runs it once
+	Turn   cli.TurnID // chosen by the caller: an order that is submitted twice runs once
 	Prompt Prompt     // Message and Updates are empty
 	Wants  Wants
 }
@@ -29,56 +29,53 @@ type Wants struct {
 	// Own is the name of the order's own session. That session is independent of the conversation's current session.
 	Own    string      `json:"own,omitempty"`
 	Agent  cli.Agent   `json:"agent,omitempty"`
-	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, like Effort
+	Model  cli.ModelID `json:"model,omitempty"` // requires Agent, like Effort
 	Effort cli.Effort  `json:"effort,omitempty"`
-	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; only with Own: a session has one directory
-	// Sandbox adds a requirement to the policy of the project. With SandboxDocker the turn must run in a sandbox even
-	// if the policy requires none. With SandboxOff ductor refuses the turn if the policy requires a sandbox. Empty
-	// means the policy.
+	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; requires Own: a session has one directory
+	// Sandbox adds a requirement to the policy of the project; empty means only the policy. SandboxDocker runs the turn
+	// in a sandbox even if the policy requires none. SandboxOff fails the turn if the policy requires a sandbox.
 	Sandbox string        `json:"sandbox,omitempty"`
-	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: the agent's default
-	// Silence is a word that means "nothing to report"; see OnlyWord. The chat shows the turn only if the agent answers
-	// something else.
+	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0 means the agent's default
+	// Silence is a word that means "nothing to report"; see OnlyWord. The chat does not show a turn whose answer is
+	// only this word.
 	Silence string `json:"silence,omitempty"`
-	// Known is the Digest of an answer that the chat already shows. The chat shows the turn only if the agent answers
-	// something else.
+	// Known is the Digest of an answer that the chat already shows. The chat does not show a turn with the same answer.
 	Known string    `json:"known,omitempty"`
-	Title string    `json:"title,omitempty"` // the first line of its card; empty for none
+	Title string    `json:"title,omitempty"` // the first line of the card; empty for none
 	Card  CardStyle `json:"-"`
 	Purpose
 }
 
-// Purpose describes for which purpose a turn runs.
+// Purpose describes why a turn runs.
 type Purpose struct {
-	Task cli.Task `json:"task,omitempty"` // the kind of prompt, for the agent
-	Job  JobID    `json:"job,omitempty"`  // the job that the turn is a run of; empty for none
+	Task cli.Task `json:"task,omitempty"` // the kind of prompt
+	Job  JobID    `json:"job,omitempty"`  // the job of the turn; empty for none
 
-	// After is a turn that must succeed before this turn runs. If it does not succeed, this turn fails. It may be
-	// empty.
+	// After is a turn that must succeed before this turn runs. Otherwise this turn fails. Empty means none.
 	After cli.TurnID `json:"after,omitempty"`
-	// Summarize makes ductor summarize history that does not fit. If no model is configured for that, the agent itself
-	// summarizes.
+	// Summarize makes ductor summarize history that does not fit. If no model is configured for summaries, the agent
+	// itself summarizes.
 	Summarize bool `json:"summarize,omitempty"`
 }
 
 // CardStyle configures the card of a turn.
 type CardStyle struct {
-	Quote bool      `json:"quote,omitempty"` // the card replies to the prompt, because other prompts waited with it
-	Then  string    `json:"then,omitempty"`  // a sentence below a failure about the consequence; empty for none
-	Think ThinkMode `json:"think,omitempty"` // whether it shows reasoning; empty means the configured default
+	Quote bool      `json:"quote,omitempty"` // the card replies to the prompt, because several prompts were waiting
+	Then  string    `json:"then,omitempty"`  // a sentence below a failure that explains the consequence; empty for none
+	Think ThinkMode `json:"think,omitempty"` // whether the card shows reasoning; empty means the configured default
 
-	Display DisplayMode `json:"display,omitempty"` // whether it is a rich message
+	Display DisplayMode `json:"display,omitempty"` // whether the card is a rich message
 }
 
 // OrderStore stores sessions with names. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
 type OrderStore interface {
 	SessionNames
-	// CreateOwnSession stores s under a name. It does not change the conversation's current session. If another session
-	// had the name, it loses the name.
+	// CreateOwnSession stores s under a name. A session that had the name loses it. The conversation's current session
+	// does not change.
 	CreateOwnSession(ctx context.Context, name string, s Session) error
 }
 
-// Digest returns a hash of an answer. Answers that differ only in white space have the same hash.
+// Digest returns a hash of an answer. It ignores differences in white space.
 func Digest(answer string) string {
 	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(answer), " ")))
 	return hex.EncodeToString(sum[:16])
@@ -96,12 +93,11 @@ func (w Wants) NeedNoMessage(o Outcome) bool {
 	return o.State == TurnDone && (OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == Digest(o.Text))
 }
 
-// Sandboxes decides where agents run. Its methods make no requests and do not block. Safe for concurrent use.
+// Sandboxes decides where agents run. Its methods neither contact a sandbox nor block. Safe for concurrent use.
 type Sandboxes interface {
-	// Of returns the sandbox of dir's project, or the conversation's own part of that sandbox. It returns the zero
-	// value for this host.
+	// Of returns the sandbox of dir's project, or the conversation's own part of it. It returns "" for this host.
 	Of(dir string, conv ConversationID) cli.Sandbox
-	// Forced returns the sandbox for work in dir that must be sandboxed although dir's project has no sandbox.
+	// Forced returns the sandbox for work in dir if the work must be sandboxed, but dir's project has no sandbox.
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 

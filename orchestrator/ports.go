@@ -17,10 +17,10 @@ type Store interface {
 	QueueStore
 	StepStore
 
-	// Conversation returns what was chosen in a conversation: its agent, model, mode and directory. If nothing was
-	// chosen, it returns a zero value with the ID.
+	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. Without any
+	// choices it returns a zero value with the ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	// SaveConversation stores all fields of c and audits the change, both or neither.
+	// SaveConversation stores all fields of c and audits the change, in one transaction.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
 	// MoveChat moves all data of a group to its new chat ID: sessions, choices, rules, schedules, history. Choices that
@@ -31,49 +31,49 @@ type Store interface {
 	// returns the conversations.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 
-	// CreateSession stores s and makes it the current one of its conversation.
+	// CreateSession stores s and makes s the current session of its conversation.
 	CreateSession(ctx context.Context, s Session) error
 	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// MoveSession moves a session to another conversation; see SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// TitleSession changes the title of a session. It changes nothing if the title is no longer from.
+	// TitleSession changes the title of a session. It changes nothing if the current title is not from.
 	TitleSession(ctx context.Context, id SessionID, from, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores an agent's own part of a session. If own has an empty ID, SetAgentSession removes that
+	// SetAgentSession stores an agent's own part of a session. If own has an empty ID, SetAgentSession deletes that
 	// part.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn does all of the following, or nothing: it stores a queued turn, marks its prompt's updates handled,
-	// and removes the given agents' own session IDs from its session. If the turn repeats a turn that was already
-	// repeated, EnqueueTurn returns ErrRepeated.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also removes the agents in
+	// forget from the AgentSessions of the turn's session. It makes all of these changes or none. If the turn repeats a
+	// turn that was already repeated, it returns ErrRepeated.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
-	// Unrepeated returns ErrRepeated if another turn repeats this one.
+	// Unrepeated returns ErrRepeated if another turn repeats this turn.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn moves a queued turn to running and stores its starting point. For a running turn it stores the starting
-	// point again. For any other turn it returns false. A power failure may undo the change.
+	// StartTurn changes a queued turn to running and stores its starting point. For a running turn it replaces the
+	// starting point. For any other turn it returns false. A power failure may undo the change.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
 	// FinishTurn stores the outcome of a turn, and adds its cost, tokens and message to its session. The turn must be
 	// running, or steered and not delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
-	// AbortTurns does all of the following, or nothing. running may be empty.
-	//   - It marks the running turn as aborting, so that the next process ends the turn if this process dies first.
-	//     StartTurn need not have stored the turn yet. A power failure may undo the mark.
-	//   - It moves queued turns to cancelled.
-	//   - It marks the updates of the abort handled.
+	// AbortTurns makes these changes in one transaction. running may be empty.
+	//   - It marks the running turn as aborting. If this process dies first, the next process ends the turn. AbortTurns
+	//     may be called before StartTurn has stored the turn. A power failure may undo the mark.
+	//   - It changes queued turns to cancelled.
+	//   - It marks the updates of the abort as handled.
 	//
 	// AbortTurns skips turns that are no longer running or queued.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
-	// CancelTurn moves a turn to cancelled. It returns false if the turn is neither queued nor steered, or if it is
-	// already delivered.
+	// CancelTurn changes a turn to cancelled. It returns false if the turn is neither queued nor steered, or if its
+	// prompt is already delivered.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
-	// AmendOutcome replaces the outcome that FinishTurn stored. Only the file changes and Announce may differ from that
-	// outcome.
+	// AmendOutcome replaces the outcome that FinishTurn stored. Only the file changes and Announce may differ from the
+	// stored outcome.
 	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
@@ -85,9 +85,9 @@ type Store interface {
 	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
 	// RunningTurns lists running turns, and turns whose agent still works in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
-	// EndBackground records that the background work of a run has ended because the run no longer exists.
+	// EndBackground records that the background work of a run has ended, because the run no longer exists.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// EntriesAfter is History without the entries up to and including a number.
+	// EntriesAfter is History without the entries up to and including number after.
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
@@ -118,7 +118,7 @@ type Gateway interface {
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent. It returns "" if ductor
-	// can.
+	// can enforce them.
 	CannotHold(agent cli.Agent, req cli.Request) string
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
@@ -137,7 +137,7 @@ type Tracer interface {
 	Begin(agent cli.Agent, req cli.Request) TurnTrace
 }
 
-// TurnTrace records one turn of an agent. Its caller serializes the calls.
+// TurnTrace records one turn of an agent. Calls must be serial.
 type TurnTrace interface {
 	// Observe adds an event of the turn.
 	Observe(ev cli.Event)
@@ -145,10 +145,10 @@ type TurnTrace interface {
 	End(r cli.Result)
 }
 
-// Viewers show turns in terminals, in addition to their chat. Their functions do not wait.
+// Viewers show turns in terminals, in addition to the chat. Their functions do not block.
 type Viewers struct {
-	// Follow shows that a turn starts, and returns the function that shows the turn's events. Calls of that function
-	// must be serial. If replayed is set, the events up to cli.CaughtUp happened before this process started.
+	// Follow shows that a turn starts, and returns the function that shows the turn's events. Calls of the returned
+	// function must be serial. If replayed is true, the events up to cli.CaughtUp happened before this process started.
 	Follow func(t Turn, replayed bool) func(ev cli.Event)
 	// Ended shows an ended turn with its Outcome.
 	Ended func(t Turn)
@@ -156,11 +156,10 @@ type Viewers struct {
 
 // Chat shows turns to users. Package bot implements it.
 type Chat interface {
-	// Card creates the message that shows a turn and grows with it. Card sends nothing yet and does not block.
+	// Card creates the message that shows a turn and grows with it. Card itself sends nothing and does not block.
 	Card(t Turn) Card
 	// Reopen is Card for a turn that the previous process was showing. The card continues in its existing messages. The
-	// caller passes the turn's events to Show again, from the beginning up to cli.CaughtUp. The card then shows them in
-	// one update.
+	// caller passes all events up to cli.CaughtUp to Show again, and the card then shows them in one update.
 	Reopen(ctx context.Context, t Turn) Card
 	// Queued shows that a turn waits, and how many turns run before it. It does not wait for the network. The caller
 	// must call it before Unqueued.
@@ -168,13 +167,13 @@ type Chat interface {
 	// Unqueued removes the message of Queued, because the turn now runs or was cancelled.
 	Unqueued(t Turn)
 	// Redeliver shows the outcome of a turn that was interrupted, or that ended before the chat showed it completely.
-	// It returns when the chat shows the outcome, or shows a notice that the outcome may be missing. After an error the
-	// caller may call it again.
+	// It returns when the chat shows the outcome, or a notice that the outcome may be missing. After an error the
+	// caller may retry.
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages, at a user's request.
 	ShowAgain(ctx context.Context, t Turn) error
 	// Extend updates the card of a turn that ended a moment ago, because its answer became longer. It makes one edit.
-	// It returns ErrCannotAmend if the card has no room, no longer exists, or ended too long ago.
+	// It returns ErrCannotAmend if the card has no space, no longer exists, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
 	// Withdraw cancels unsent messages that the turn's agent created through tools.
 	Withdraw(ctx context.Context, t Turn) error
@@ -187,14 +186,14 @@ type Chat interface {
 type Card interface {
 	// Show adds an event. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
-	// Finish shows the outcome. It returns when all of the outcome is delivered. It also returns when delivery is
-	// impossible or its success is unknown; then it first sends a notice about that, if possible. After an error the
-	// caller must call Finish again, or Redeliver after the next start.
+	// Finish shows the outcome. It returns when all of the outcome is delivered. If delivery is impossible, or its
+	// success is unknown, Finish sends a notice about that, if possible, and returns. After an error the caller must
+	// call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Amend shows an outcome again, after Finish has succeeded and only the turn's file changes have changed. After an
-	// error the caller may call it again.
+	// Amend shows an outcome again after its file changes were computed. The caller must have called Finish
+	// successfully. After an error the caller may retry.
 	Amend(ctx context.Context, o Outcome) error
-	// Leave ends the card although the turn continues, so that the next process can Reopen it. It tries to show the
-	// received events with one call, and returns after that or when ctx is done.
+	// Leave closes the card of a turn that continues, so that the next process can Reopen it. It tries to show the
+	// received events with one call. It returns after that, or when ctx is done.
 	Leave(ctx context.Context)
 }

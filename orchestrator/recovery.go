@@ -7,63 +7,63 @@ import (
 	"ductor/cli"
 )
 
-// Action is a button below a turn that did not succeed. ActionLogIn and ActionDrop do not run the prompt again; all
-// other actions do, and a user can choose only one of those, once. The values are stored.
+// Action is a button below a turn that did not succeed. ActionLogIn and ActionDrop do not run the prompt again. A user
+// can choose only one of the other actions, once. The store contains the values.
 type Action string
 
 // The actions.
 const (
-	ActionAgain   Action = "again"   // in the same session
-	ActionFresh   Action = "fresh"   // in a new session of the agent, which gets the history
+	ActionAgain   Action = "again"   // runs the prompt in the same session
+	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent, which gets the history
 	ActionSummary Action = "summary" // like ActionFresh, with a history that a model summarized
-	ActionCompact Action = "compact" // in the same session, after the agent shortened its context
-	ActionLater   Action = "later"   // at Recovery.At, as a one-time job
-	ActionHandOff Action = "handoff" // by Recovery.Other, which continues the session
-	ActionLogIn   Action = "log-in"  // does not run it: shows how to log in Recovery.Who; see Engine.LogIn
-	ActionLift    Action = "lift"    // in the same session, after the owner lifted all budgets for today
-	ActionDrop    Action = "drop"    // does not run it: removes the buttons
+	ActionCompact Action = "compact" // runs the prompt in the same session, after the agent shortened its context
+	ActionLater   Action = "later"   // runs the prompt at Recovery.At, as a one-time job
+	ActionHandOff Action = "handoff" // runs the prompt with the agent Recovery.Other, which continues the session
+	ActionLogIn   Action = "log-in"  // shows how to log in Recovery.Who; see side.LoginDesk
+	ActionLift    Action = "lift"    // runs the prompt in the same session, after an owner lifted all budgets for today
+	ActionDrop    Action = "drop"    // removes the buttons
 )
 
 // Recovery describes the user's options after a turn that did not succeed.
 type Recovery struct {
 	Kind  cli.FailureKind `json:"kind,omitempty"`   // empty if the turn was interrupted
-	Offer []Action        `json:"offers,omitempty"` // in the order of the buttons
-	At    time.Time       `json:"-"`                // of ActionLater
-	Other cli.Agent       `json:"other,omitempty"`  // of ActionHandOff
-	Who   cli.Agent       `json:"who,omitempty"`    // of ActionLogIn
+	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
+	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
+	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
+	Who   cli.Agent       `json:"who,omitempty"`    // the agent for ActionLogIn
 	Raw   string          `json:"raw,omitempty"`    // shortened output of an agent that ductor could not parse
 }
 
-// Repeatable returns the recovery of a turn that may run again, if ductor knows nothing else about it.
+// Repeatable returns the Recovery of a turn that may run again, if nothing else is known about the turn.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic is ductor's reaction to a turn that failed before anything ran. ductor does not ask a user.
+// Automatic is ductor's reaction, without asking a user, to a turn that failed before its agent ran anything.
 type Automatic string
 
 // The automatic actions.
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more
-	// AutomaticRetries runs the turn a few more times, each time after a pause. The user can shorten the pause.
+	// AutomaticRetries runs the turn a few more times, each time after a pause, which the user can shorten.
 	AutomaticRetries    Automatic = "retries"
-	AutomaticSubstitute Automatic = "substitute" // runs it with a configured agent
+	AutomaticSubstitute Automatic = "substitute" // runs the turn with a configured agent
 	AutomaticConfigured Automatic = "configured" // follows LimitPolicy
 )
 
-// LimitPolicy selects the reaction to a turn that did not run because its agent had reached its usage limit.
+// LimitPolicy selects the reaction to a turn that did not run because its agent had reached a usage limit.
 type LimitPolicy string
 
 // The policies. LimitAsk is the default.
 const (
 	LimitAsk     LimitPolicy = "ask"
 	LimitWait    LimitPolicy = "wait"    // a job runs the prompt when the limit ends
-	LimitHandOff LimitPolicy = "handoff" // a configured agent runs it
+	LimitHandOff LimitPolicy = "handoff" // a configured agent runs the prompt
 )
 
 // Remedy is the reaction to one kind of failure.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // those that are impossible for the turn are left out
+	Offer     []Action // the caller removes actions that are impossible for the turn
 }
 
 // RemedyOf returns the remedy for a kind of failure.

@@ -13,10 +13,11 @@ type RightsOf string
 
 // RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
-	RightsOfChat   RightsOf = ""       // the mode and rules of its conversation
-	RightsOfMember RightsOf = "member" // for a user who is not in the configuration: at most ask, and no rules
-	RightsOfJob    RightsOf = "job"    // unattended: only the rights that the job's own configuration grants
-	// RightsOfPress is for a turn that a listed user scheduled. It has the rights of the chat, limited to Rights.Mode.
+	RightsOfChat   RightsOf = ""       // the mode and rules of the turn's conversation
+	RightsOfMember RightsOf = "member" // for a group member who is not a listed user: at most ask, and no rules
+	RightsOfJob    RightsOf = "job"    // only the rights that the job's own configuration grants; no user is asked
+	// RightsOfPress is for a turn that a listed user scheduled by a button. It has the rights of the chat, limited to
+	// Rights.Mode.
 	RightsOfPress RightsOf = "press"
 	// RightsOfTerminal is for an agent in a terminal. The user of the terminal allows each call; no rule or mode of a
 	// chat applies.
@@ -25,19 +26,19 @@ const (
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions that a prompt's agent has without asking. They are stored with the turn. If a turn repeats
-// another turn, it has the same rights. The zero value means the rights of the chat.
+// Rights are the permissions that the agent of a prompt has without asking. The store keeps them with the turn. A turn
+// that repeats another turn has the same rights. The zero value means the rights of the chat.
 type Rights struct {
 	Of RightsOf
 	// Mode is the permission mode for RightsOfJob. If it is empty, the mode is the stricter of the configured default
-	// and ask. For RightsOfPress, Mode is an upper limit on the conversation's mode.
+	// and ask. For RightsOfPress, Mode is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// The following fields apply only to RightsOfJob.
 	Rules []string     `toml:"rules"`   // patterns of allowed requests; see approval.CheckRights
-	Tools cli.ToolList `toml:",inline"` // applies in addition to the lists of the chat
+	Tools cli.ToolList `toml:",inline"` // applies in addition to the tool lists of the chat
 }
 
-// OfChat reports whether the choices of the conversation apply.
+// OfChat reports whether the mode and rules of the conversation apply.
 func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
 
 // OfListed reports whether the prompt comes from a listed user, in the chat or through an MCP client.
@@ -68,25 +69,25 @@ func AtMost(mode, most cli.PermissionMode) cli.PermissionMode {
 	return mode
 }
 
-// Right is an action that a user may or may not do.
+// Right is an action that users may do if their role includes it.
 type Right string
 
 // The rights.
 const (
-	Read           Right = "read"            // status, sessions, steps, changes and usage of the conversation
-	SendPrompts    Right = "send-prompts"    // and run them
-	EndOwn         Right = "end-own-turns"   // and remove own prompts from the queue
+	Read           Right = "read"            // read the status, sessions, steps, changes and usage of the conversation
+	SendPrompts    Right = "send-prompts"    // send prompts and run them
+	EndOwn         Right = "end-own-turns"   // end own turns, and remove own prompts from the queue
 	EndAny         Right = "end-any-turn"    // end any turn of the conversation
-	ActAsChat      Right = "act-as-the-chat" // own turns use the conversation's mode and rules
-	DecideRequests Right = "decide-requests" // of agents, and answer their questions
-	ChangeSettings Right = "change-settings" // models, permissions and all other choices of a conversation
+	ActAsChat      Right = "act-as-the-chat" // turns of the user have the conversation's mode and rules
+	DecideRequests Right = "decide-requests" // decide requests of agents, and answer their questions
+	ChangeSettings Right = "change-settings" // change models, permissions and all other choices of a conversation
 	ChangeSessions Right = "change-sessions"
-	ReachFiles     Right = "reach-files" // of projects: read and write them, undo and commit what turns changed
+	ReachFiles     Right = "reach-files" // read and write files of projects, undo and commit the changes of turns
 	MakeSchedules  Right = "make-schedules"
-	SeeAll         Right = "see-all" // usage and audit of every conversation
+	SeeAll         Right = "see-all" // see usage and audit of every conversation
 	LiftBudgets    Right = "lift-budgets"
 	ManageUsers    Right = "manage-users"
-	ManageDuctor   Right = "manage-ductor" // look at its health
+	ManageDuctor   Right = "manage-ductor" // see the health of ductor
 )
 
 // UserRole is the set of rights of a user. It is not related to Role, which is a system prompt.
@@ -98,7 +99,7 @@ const (
 	RoleOwner  UserRole = "owner"
 	RoleUser   UserRole = "user"
 	RoleViewer UserRole = "viewer"
-	RoleMember UserRole = "member" // a user of an allowed group who is not listed
+	RoleMember UserRole = "member" // a member of an allowed group who is not a listed user
 )
 
 // Rights returns the rights of a role. Only this method defines them.
@@ -141,7 +142,7 @@ func ParseUserRole(name string) (UserRole, bool) {
 	return RoleNone, false
 }
 
-// Roster maps the users of a list to their roles.
+// Roster maps listed users to their roles.
 type Roster map[PersonID]UserRole
 
 // RoleOf implements updates.Users.
@@ -152,7 +153,7 @@ func (l Roster) RoleOf(user PersonID) UserRole {
 	return RoleNone
 }
 
-// Having lists the users who have a right, sorted by ID.
+// Having returns the users who have a right, sorted by ID.
 func (l Roster) Having(do Right) []PersonID {
 	var all []PersonID
 	for user, role := range l {
@@ -176,7 +177,7 @@ type JoinedUser struct {
 
 // Invitation lets one user join before it expires.
 type Invitation struct {
-	Hash    []byte // of the code; the code itself is never stored
+	Hash    []byte // hash of the code; the store does not contain the code
 	Role    UserRole
 	By      PersonID
 	Expires time.Time

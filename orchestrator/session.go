@@ -12,36 +12,36 @@ import (
 	"ductor/cli"
 )
 
-// SessionID identifies a session: one line of work, in which several agents may take part.
+// SessionID identifies a Session.
 type SessionID string
 
-// Session is a line of work with a history.
+// Session is a line of work with a history. Several agents may take part in it.
 type Session struct {
 	ID           SessionID
-	Conversation ConversationID // the conversation that it runs in; a session runs in one at a time
-	Person       PersonID       // the owning user, who may move it to another conversation; 0 for none
+	Conversation ConversationID // the conversation of the session
+	Person       PersonID       // the owner, who may move the session to another conversation; 0 for none
 	Title        string         // first words of the first prompt, until the user renames it
-	Dir          string         // where it was started: agents key their sessions by it
+	Dir          string         // directory of the first turn; agents find their sessions by directory
 	Created      time.Time
 	Used         time.Time // end of the last turn
 	Totals       Totals
-	Newest       int64 // the number of its last entry; 0 without one
-	Pinned       bool  // listed before others
-	Archived     bool  // listed only if the user asks for it
-	// AgentSessions holds the session of each agent in each environment. The ID of an agent's session is valid only in
-	// its own environment.
+	Newest       int64 // number of the last entry; 0 if there is none
+	Pinned       bool  // listed before other sessions
+	Archived     bool  // listed only if a user asks for archived sessions
+	// AgentSessions holds the session of each agent in each environment. An agent's session exists only in its own
+	// environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession is an agent's own part of a session. It records which entries of the session ductor has told the agent;
-// package handoff defines how.
+// AgentSession is an agent's own part of a session. It records which entries of the session the agent has received; see
+// handoff.Knowledge.
 type AgentSession struct {
-	ID   cli.AgentSessionID // the agent's own
-	Told cli.TurnID         // its last own entry whose prompt it accepted; empty for none
-	UpTo int64              // the last entry that an accepted prompt told it of, by its number
-	// Offered is the last entry that a prompt contained, if the agent gave no sign that it accepted that prompt.
+	ID   cli.AgentSessionID // ID of the agent's own session
+	Told cli.TurnID         // the agent's last own entry whose prompt it accepted; empty for none
+	UpTo int64              // number of the last entry that the agent received with an accepted prompt
+	// Offered is the number of the last entry in a prompt that the agent has not confirmed.
 	Offered int64
-	// Terminal is set if the session began in a terminal. Only this agent knows that part of the conversation.
+	// Terminal means that the session began in a terminal. Only this agent knows that part of the session.
 	Terminal bool
 }
 
@@ -52,15 +52,15 @@ type Totals struct {
 	Tokens   int64
 }
 
-// AgentEnv is an agent in one environment and one lane. The agent has one session of its own there.
+// AgentEnv identifies an agent in one environment and one lane. Each AgentEnv has an agent session of its own.
 type AgentEnv struct {
 	Agent   cli.Agent
-	Sandbox cli.Sandbox // empty is this host
+	Sandbox cli.Sandbox // empty means this host
 	Lane    Lane
 }
 
-// Lane is a series of prompts to an agent in a session. Questions outside of turns need their own lane: the process
-// that runs the conversation's turns holds the agent's session open.
+// Lane is a series of prompts to an agent in a session. Questions outside of turns have a lane of their own, because
+// the process that runs the conversation's turns keeps the agent's session open.
 type Lane string
 
 // The lanes.
@@ -69,7 +69,8 @@ const (
 	AsideLane Lane = "aside"
 )
 
-// AgentEnv identifies the agent session in which the turn runs: turns and questions beside them use different ones.
+// AgentEnv identifies the agent session in which the turn runs. Turns and questions outside of turns use different
+// agent sessions.
 func (t Turn) AgentEnv() AgentEnv {
 	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
 	if t.Entry.Kind != TurnEntry {
@@ -81,7 +82,7 @@ func (t Turn) AgentEnv() AgentEnv {
 // MostSessionName limits the characters of a session's name.
 const MostSessionName = 128
 
-// CheckSessionName returns an error if a caller must not use name as the name or ID of a session. The error does not
+// CheckSessionName returns an error if callers must not use name as the name or ID of a session. The error does not
 // quote the name.
 func CheckSessionName(name string) error {
 	switch {
@@ -100,12 +101,12 @@ func CheckSessionName(name string) error {
 type SessionNames interface {
 	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// OwnSession returns the session with a name in a conversation. It returns "" if none has that name.
+	// OwnSession returns the session with a name in a conversation, or "".
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
 }
 
-// FindSession returns the session of a conversation with an ID, or otherwise the session with that name. It returns
-// ErrNoSession also for sessions of other conversations, so that their existence stays unknown.
+// FindSession returns the session of a conversation with this ID, or else with this name. It also returns ErrNoSession
+// for sessions of other conversations, so that callers cannot detect them.
 func FindSession(ctx context.Context, names SessionNames, in ConversationID, idOrName string) (Session, error) {
 	s, err := names.Session(ctx, SessionID(idOrName))
 	if err == nil && s.Conversation == in || err != nil && !errors.Is(err, ErrNoSession) {
@@ -129,22 +130,22 @@ type ContextReport struct {
 	Fill    cli.Fill // zero if the agent has not reported it
 }
 
-// FoundSession is a search result: a session, and the newest of its turns that contains the search words.
+// FoundSession is a search result: a session and its newest turn that contains the search words.
 type FoundSession struct {
 	Session Session
-	Turn    cli.TurnID // empty if only the title has the words
-	Excerpt string     // one line of the match
+	Turn    cli.TurnID // empty if only the title contains the words
+	Excerpt string     // the matching line
 }
 
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // search this scope instead, if it has a conversation
-	Elsewhere     PersonID     // search this user's sessions in all other conversations instead; 0 for none
-	ID            SessionID    // only this one, archived or not; empty for all
-	Dir           string       // only those of this directory; empty for all
+	Scope         SessionScope // if it has a conversation, search this scope instead of the conversation
+	Elsewhere     PersonID     // if not 0, search this user's sessions in all other conversations instead
+	ID            SessionID    // only this session, archived or not; empty for all
+	Dir           string       // only sessions of this directory; empty for all
 	Words         string       // words in the title or the text; empty for all sessions
-	Archived      bool         // the archived ones, instead of the others
+	Archived      bool         // only archived sessions, instead of all others
 	Offset, Limit int
 }
 
@@ -167,7 +168,7 @@ type SessionStore interface {
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
 	// MoveSession moves a session to another conversation. If the session was current in its old conversation, that
 	// conversation then has no current session. It returns ErrSessionInUse if the session belongs to a job or has
-	// undelivered turns, and ErrNoSession.
+	// undelivered turns, and ErrNoSession for an unknown ID.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// History lists the last ended entries of a session, in the order in which they ended. It includes entries from
 	// before a fork.
@@ -183,55 +184,55 @@ type SessionStore interface {
 // Summary is a summary of a session up to a turn.
 type Summary struct {
 	Session SessionID
-	Until   cli.TurnID // the last turn that it covers
+	Until   cli.TurnID // the last turn that the summary covers
 	Text    string
 }
 
-// Sessions lets users manage sessions, apart from running turns. Its methods return ErrElsewhere for sessions of
-// another conversation, and ErrNotAllowed if a member tries to change or delete a session. Package
-// orchestrator/sessions implements it.
+// Sessions lets users manage sessions. It does not run turns. Its methods return ErrElsewhere for sessions of another
+// conversation, and ErrNotAllowed if a member tries to change or delete a session. Package orchestrator/sessions
+// implements it.
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Scope returns the sessions that the agent of a turn can read. The turn of a listed user can read more than its
-	// own conversation; other turns cannot.
+	// Scope returns the sessions that the agent of a turn can read. Only turns of listed users can read sessions of
+	// other conversations.
 	Scope(ctx context.Context, t Turn) (SessionScope, error)
-	// Seen returns a session of a scope by its ID, or by its name in the scope's conversation. For other sessions it
-	// returns ErrNoSession.
+	// Seen returns a session of a scope by its ID, or by its name in the scope's conversation. It returns ErrNoSession
+	// for sessions outside of the scope.
 	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
 	// Entry returns an entry of a session, or ErrNoTurn.
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
 	// Turns lists the last turns of a session, oldest first.
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
-	// Resume makes a session the current one.
+	// Resume makes a session the current session of the conversation.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
 	// Own returns a session of a user, in any conversation. It returns ErrElsewhere for a session of another user, and
-	// ErrNoSession.
+	// ErrNoSession for an unknown ID.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver makes a session of a user the current session of this conversation. The previous conversation no longer
-	// has it. It returns ErrSessionInUse while the session runs there or if it belongs to a job, ErrElsewhere for a
-	// session of another user, and ErrNoSession.
+	// TakeOver moves a session of a user to this conversation and makes it the current session. It returns
+	// ErrSessionInUse if the session is running or belongs to a job, ErrElsewhere for a session of another user, and
+	// ErrNoSession for an unknown ID.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Rename changes the title of a session, or returns ErrBadChoice for an empty one.
+	// Rename changes the title of a session, or returns ErrBadChoice for an empty title.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
-	// Pin pins a session, so that it is listed before others, or unpins it.
+	// Pin pins a session, or unpins a pinned session. Pinned sessions are listed first.
 	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Archive archives a session, or restores it.
+	// Archive archives a session, or restores an archived session.
 	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Delete deletes a session with all its turns, or returns ErrSessionInUse.
 	Delete(ctx context.Context, by Press, id SessionID) error
-	// Fork creates a session with the history up to a turn and makes it the current one, or returns ErrNoTurn.
+	// Fork creates a session with the history up to a turn and makes it the current session, or returns ErrNoTurn.
 	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
-	// Stored lists sessions that the agents have stored in their own files: those of the conversation's directory that
-	// ductor does not know, newest first. It returns errors.ErrUnsupported if sessions have their own homes.
+	// Stored lists the sessions in the agents' own files that belong to the conversation's directory and that ductor
+	// does not know, newest first. It returns errors.ErrUnsupported if sessions have their own homes.
 	Stored(ctx context.Context, in ConversationID) ([]cli.StoredSession, error)
 	// ResumeStored creates a session that continues a Stored session with its agent, and makes it the current session.
 	// It returns ErrNoSession if the stored session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
-	// Terminal returns the shell command that resumes the current session in a terminal, and the agent that the command
-	// runs. It closes the agent's open session of the conversation. At the next prompt here, the agent then continues
-	// from the state that the terminal left. Terminal returns ErrNoSession if no agent has started a session, and
-	// errors.ErrUnsupported for an agent that cannot resume in a terminal.
+	// Terminal returns the shell command that resumes the current session in a terminal, and the agent of that session.
+	// It closes the agent's open process. At the next prompt in the chat, the agent continues from the state that the
+	// terminal left. Terminal returns ErrNoSession if no agent has started a session, and errors.ErrUnsupported for an
+	// agent that cannot resume in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.
 	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)

@@ -9,27 +9,27 @@ import (
 	"ductor/cli"
 )
 
-// TurnState is the state of a turn. A turn only moves down this list.
+// TurnState is the state of a turn. A turn changes its state only to a later one in the list below.
 type TurnState string
 
-// The states of a turn.
+// TurnState values.
 const (
 	TurnQueued      TurnState = "queued"
 	TurnRunning     TurnState = "running"
-	TurnDone        TurnState = "done"        // has a Result without an error
-	TurnFailed      TurnState = "failed"      // has a Result with an error
+	TurnDone        TurnState = "done"        // the agent's Result has no error
+	TurnFailed      TurnState = "failed"      // the agent's Result has an error
 	TurnAborted     TurnState = "aborted"     // a user aborted it
-	TurnCancelled   TurnState = "cancelled"   // removed from the queue before it ran
-	TurnSteered     TurnState = "steered"     // merged into the turn Into
-	TurnInterrupted TurnState = "interrupted" // ductor died while it ran; it never runs again unless a user asks
+	TurnCancelled   TurnState = "cancelled"   // a user removed the turn from the queue
+	TurnSteered     TurnState = "steered"     // ductor added the prompt to the running turn Entry.Into
+	TurnInterrupted TurnState = "interrupted" // ductor died while the turn ran; only a user can run the prompt again
 )
 
-// Attachment is a file that came with a message and is stored on this machine.
+// Attachment is a file that a user sent and ductor stored on this machine.
 type Attachment struct {
 	Path  string `json:"path"` // absolute, inside the uploads directory
-	Name  string `json:"name"` // as the sender called it, cleaned
+	Name  string `json:"name"` // file name from the sender, without unsafe characters
 	MIME  string `json:"mime"`
-	Image bool   `json:"image,omitempty"` // can be shown to the model as a picture
+	Image bool   `json:"image,omitempty"` // agents can show the file to the model as a picture
 }
 
 // String returns the reference to the file in a prompt.
@@ -37,7 +37,7 @@ func (a Attachment) String() string {
 	return fmt.Sprintf("[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
 }
 
-// Paths returns the paths of files that came with messages.
+// Paths returns the paths of attachments.
 func Paths(files []Attachment) []string {
 	var paths []string
 	for _, f := range files {
@@ -46,44 +46,46 @@ func Paths(files []Attachment) []string {
 	return paths
 }
 
-// Prompt is a user's complete request. Albums and split messages are already merged.
+// Prompt is a user's complete request. It merges the messages of an album or of a split text.
 type Prompt struct {
 	Conversation ConversationID
 	Person       PersonID
 	Text         string
 	Attachments  []Attachment
-	Message      int // the user's message in the chat, to reply to
-	// PartOf is the message to whose prompt this one belongs: a forwarded message belongs to the comment before it. It
-	// is 0 for none, and is not stored.
+	Message      int // the user's message in the chat, to which ductor replies
+	// PartOf is the message of the prompt to which this prompt belongs. Forwarded messages belong to the comment before
+	// them. It is 0 for none. The store does not keep it.
 	PartOf  int
-	Updates []int64 // the updates that it was built from
-	Rights  Rights  // the rights of its agent
-	// Quotes is the entry of the session that Text contains. It is not told to the agent again. It may be empty.
+	Updates []int64 // the Telegram updates that contain the prompt
+	Rights  Rights  // the rights of the prompt's agent
+	// Quotes is the entry of the session that Text already contains. The agent does not get this entry again. It may be
+	// empty.
 	Quotes cli.TurnID
-	// Arrived is the time at which the first message of the prompt arrived. Zero means the time of submission. It is
-	// stored as Turn.Queued.
+	// Arrived is the time at which the first message of the prompt arrived. Zero means the time of submission. The
+	// store keeps it as Turn.Queued.
 	Arrived time.Time
 }
 
 // Entry describes an entry of a session: its kind, and its position in the session.
 type Entry struct {
 	Kind EntryKind
-	Role string     // the configured role that its agent played; empty for none
-	Asks cli.TurnID // the turn whose agent asked for it; empty if a user did
-	Into cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
-	// Number orders the entries of a session by the time of their ends. It is 0 before the end.
+	Role string     // the configured role of the agent; empty for none
+	Asks cli.TurnID // the turn whose agent asked for the entry; empty if a user did
+	Into cli.TurnID // the running turn to which the prompt was added; empty if the prompt has a turn of its own
+	// Number is the position of the entry in its session, in the order in which entries end. It is 0 before the end.
 	Number int64
-	UpTo   int64 // the last entry that its prompt told its agent of, by its number
-	// Seen is used in a hand-off: it is set if the agent may already have seen the entry. It is not stored.
+	UpTo   int64 // Number of the last entry that the prompt contained for its agent
+	// Seen means that the agent may have read this entry before it gets the entry as history. The store does not keep
+	// it.
 	Seen bool
 }
 
 // EntryKind is the kind of an entry.
 type EntryKind string
 
-// The kinds of entries.
+// EntryKind values.
 const (
-	TurnEntry         EntryKind = "" // of the conversation, or of a job
+	TurnEntry         EntryKind = "" // a turn of the conversation or of a job
 	ConsultationEntry EntryKind = "consultation"
 	WorkEntry         EntryKind = "work"
 )
@@ -92,30 +94,29 @@ const (
 type Turn struct {
 	ID      cli.TurnID
 	Entry   Entry
-	Session SessionID  // empty until it runs, if the conversation had no session when it was queued
-	Again   cli.TurnID // the turn that this one repeats; empty for a new prompt
+	Session SessionID  // empty until the turn runs, if the conversation had no session when it was queued
+	Again   cli.TurnID // the turn whose prompt this turn repeats; empty for a new prompt
 	Prompt  Prompt
-	Wants   Wants // of an order
+	Wants   Wants // overrides of an Order
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID
-	Sandbox cli.Sandbox // the environment it runs in, set at its start
-	Queued  time.Time   // when its prompt came
-	Started time.Time   // zero until it ran
-	Ended   time.Time   // zero until it ended
-	Outcome Outcome     // valid once ended
-	// Aborting is set if a user aborted the turn while it was running or about to run.
+	Sandbox cli.Sandbox // environment of the turn, set at its start
+	Queued  time.Time   // when the prompt arrived
+	Started time.Time   // zero before the start
+	Ended   time.Time   // zero before the end
+	Outcome Outcome     // valid after the end
+	// Aborting means that a user aborted the turn while it was running or about to run.
 	Aborting bool
-	// Delivered is set if the chat shows the outcome, or a notice that it may be missing.
+	// Delivered means that the chat shows the outcome, or a notice that the outcome may be missing.
 	Delivered bool
-	// Bypass is the time at which the turn's bypass ends. It is set when the turn starts, and zero if the turn has no
-	// bypass.
+	// Bypass is the end of the turn's bypass. It is set when the turn starts, and is zero if the turn has no bypass.
 	Bypass time.Time
-	// Crashes is how often ductor crashed while the turn ran, or before the chat showed its outcome.
+	// Crashes is the number of crashes of ductor while the turn ran, or before the chat showed its outcome.
 	Crashes int
 }
 
-// Outcome is the end of a turn, as the chat shows it.
+// Outcome is the result of a turn as the chat shows it.
 type Outcome struct {
 	State   TurnState   `json:"-"`
 	Text    string      `json:"-"` // the whole answer
@@ -123,7 +124,7 @@ type Outcome struct {
 	Model   cli.ModelID `json:"model,omitempty"`
 	Usage   cli.Usage   `json:"-"`
 	CostUSD float64     `json:"cost_usd,omitempty"`
-	// Duration is the time that the user waited. It starts when the prompt arrives.
+	// Duration is how long the user waited after the prompt arrived.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Denials  []cli.Denial  `json:"denials,omitempty"`
 	Fallback bool          `json:"fallback,omitempty"`
@@ -135,17 +136,16 @@ type Outcome struct {
 // Shown returns the part of the answer that the chat shows.
 func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
 
-// ActiveTurn is a running turn, seen by the tools of ductor that its agent calls.
+// ActiveTurn describes a running turn to the tools of ductor that its agent calls.
 type ActiveTurn struct {
 	Turn    Turn
 	Request cli.Request
-	// Life is cancelled when the turn has to end.
+	// Life is cancelled when the turn must end.
 	Life context.Context
 	// Hide removes secrets from a text.
 	Hide func(text string) string
-	// Help registers another agent that works for the turn. The turn waits until the other agent calls leave. The
-	// returned context ends together with the turn's own agent. If that agent has already ended, Help returns
-	// ErrNoTurn.
+	// Help registers another agent that works for the turn. The turn waits until the caller calls leave. The returned
+	// context ends together with the turn's own agent. Help returns ErrNoTurn if that agent has already ended.
 	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
 
@@ -158,17 +158,17 @@ type ActiveTurns interface {
 	// returns ErrNoTurn if the turn is not running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 	// AskFor is AskUser for a request of another agent that works for the turn. The rules of the conversation for that
-	// agent apply. AskFor denies tools that the lists of h exclude.
+	// agent apply. AskFor denies tools that h.ToolLists exclude.
 	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
 }
 
 // Helper is another agent that works for a running turn.
 type Helper struct {
 	Agent     cli.Agent
-	ToolLists []cli.ToolList // limit its tools together
+	ToolLists []cli.ToolList // all of these lists limit the agent's tools
 }
 
-// Ending is shown below the answer of an ended turn.
+// Ending is the part of an Outcome that the chat shows below the answer.
 type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
 	Short    string       `json:"short,omitempty"` // the part of a long answer that the chat shows; empty: all of it
@@ -177,31 +177,31 @@ type Ending struct {
 	Changed `json:"changed,omitzero"`
 }
 
-// Announcement selects the message at the end of a turn, which is sent in addition to the card.
+// Announcement selects the separate message that ductor sends at the end of a turn.
 type Announcement string
 
-// The announcements.
+// Announcement values.
 const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // in quiet hours
-	Unwanted     Announcement = "none"   // a user does not want to see the outcome: its card only loses its buttons
+	Unwanted     Announcement = "none"   // a user does not want to see the outcome; the card only loses its buttons
 )
 
 // Step is one action of an agent in a turn: a tool call or a file change.
 type Step struct {
-	Number   int    // within its turn, from 1
-	Tool     string // the agent's own name for it; empty for a file change
+	Number   int    // number within the turn, from 1
+	Tool     string // the agent's name of the tool; empty for a file change
 	Title    string // the whole command or path
-	Input    string // the tool's arguments as JSON, with long texts cut; empty if the agent does not send them
+	Input    string // arguments of the tool as JSON, with long texts cut; empty if the agent does not send them
 	Duration time.Duration
-	ExitCode *int   // nil if the tool has none
+	ExitCode *int   // nil if the tool has no exit code
 	Err      string // empty on success
 	Change   cli.ChangeKind
-	Output   string // of a tool, or the diff of a file in unified form; empty in a list
+	Output   string // output of a tool, or unified diff of a file; empty in a list
 	Size     int    // bytes of Output
-	Lost     int    // bytes dropped from the beginning
-	Offset   int    // bytes of the answer that came before it
+	Lost     int    // bytes removed from the beginning of Output
+	Offset   int    // bytes of the answer before the step
 }
 
 // StepStore stores the steps of turns. internal/store implements it.
@@ -215,7 +215,7 @@ type StepStore interface {
 }
 
 // Steps returns the actions of an agent. Its methods return ErrElsewhere for a turn of another conversation, ErrNoTurn
-// and ErrNoStep.
+// for an unknown turn and ErrNoStep for an unknown step.
 type Steps interface {
 	StepsOf(ctx context.Context, in ConversationID, turn cli.TurnID) ([]Step, error)
 	Step(ctx context.Context, in ConversationID, turn cli.TurnID, number int) (Step, error)

@@ -13,17 +13,17 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Site is the content of a Server. A nil part answers nothing.
+// Site is the content of a Server. Parts that the Server does not need are nil.
 type Site struct {
-	Files http.Handler // the page itself, without a token: it must not contain secrets
+	Files http.Handler // files of the page; served without a token, so they must not contain secrets
 	API   http.Handler // the page's data and actions; requires the token
-	Open  http.Handler // endpoints for monitors, without a token
+	Open  http.Handler // endpoints for monitors; served without a token
 }
 
 // guard decides which requests reach a site. A request must name this server as its host and must not come from another
-// page. The API also requires the token in a header. The token is in the fragment of the page's URL, which browsers do
-// not send, and the page keeps it in its own storage. A cookie would not be safe: browsers send it to all ports of this
-// host, and so to other users' programs.
+// page. The API also requires the token in a header. The page gets the token in the fragment of its URL, which browsers
+// do not send to servers, and keeps it in its session storage. A cookie would not be safe: browsers send it to all
+// ports of this host, and so to other users' programs.
 type guard struct {
 	token string
 	port  string
@@ -31,7 +31,6 @@ type guard struct {
 
 func newGuard(token string, port int) *guard { return &guard{token: token, port: strconv.Itoa(port)} }
 
-// protect wraps a site with the guard.
 func (g *guard) protect(site Site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setPolicy(w.Header())
@@ -51,7 +50,7 @@ func (g *guard) protect(site Site) http.Handler {
 	})
 }
 
-// apiPath is part of the path of each API request.
+// apiPath is a part of the path of every API request.
 const apiPath = "/api/"
 
 func setPolicy(h http.Header) {
@@ -91,7 +90,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Another page may link here, but not send background requests.
+	// Another page may link to this server, but must not send background requests.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
@@ -100,7 +99,7 @@ func (g *guard) knowsToken(r *http.Request) bool {
 	return ok && g.matches(bearer)
 }
 
-// matches compares tokens in constant time. Hashes have equal lengths.
+// matches compares tokens in constant time. It compares hashes, because they have equal lengths.
 func (g *guard) matches(token string) bool {
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1

@@ -21,8 +21,8 @@ type Server struct {
 	guard    *guard
 }
 
-// Listen listens on an address; "127.0.0.1:0" selects any free port. It rejects addresses that other machines can
-// reach. It creates a random token.
+// Listen listens on an address and creates a random token. The address "127.0.0.1:0" selects any free port. Listen
+// returns an error for an address that other machines can reach.
 func Listen(addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -54,7 +54,7 @@ const (
 	shutdownTimeout = 2 * time.Second
 )
 
-// Serve serves the site until ctx ends. It returns when no handler runs any more.
+// Serve serves the site until ctx ends. It returns after the last handler has returned.
 func (s *Server) Serve(ctx context.Context, site Site) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -69,7 +69,7 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	end() // ends the streams
+	end() // the streams end with this context
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
@@ -79,16 +79,16 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 	return nil
 }
 
-// Close stops listening. Use it for a Server that never served.
+// Close stops listening. Use it only if Serve was not called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// redirectPage is a page that redirects to an address.
+// redirectPage is an HTML page that redirects to an address.
 const redirectPage = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
 	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
-// OpenBrowser opens an address in the user's browser. The address contains a token, so it must not appear among the
-// arguments of a program, which every user of the machine can read. OpenBrowser passes it in a private file in dir,
-// which the caller must remove. It returns false if the session has no screen or no program that opens addresses.
+// OpenBrowser opens an address in the user's browser. The address contains a token, so it must not be an argument of a
+// program: every user of the machine can read arguments. OpenBrowser passes the address in a private file in dir, which
+// the caller must remove. It returns false if the session has no screen or no program that opens addresses.
 func OpenBrowser(address, dir string) (bool, error) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return false, nil
@@ -105,7 +105,7 @@ func OpenBrowser(address, dir string) (bool, error) {
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}
-	// The opener may run as long as the browser does.
+	// Do not wait: the opener may run as long as the browser.
 	if err := cmd.Process.Release(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}

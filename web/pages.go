@@ -22,7 +22,7 @@ func Pages(own fs.FS) http.Handler {
 	return mux
 }
 
-// Answer writes a value as JSON.
+// Answer sends a value as JSON.
 func Answer(w http.ResponseWriter, value any) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -33,7 +33,7 @@ func Answer(w http.ResponseWriter, value any) {
 	_, _ = w.Write(data) // the page may have been closed
 }
 
-// Fail answers with an error, which the page shows.
+// Fail sends an error, which the page shows.
 func Fail(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

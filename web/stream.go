@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Stream sends events to a page in the format of EventSource. (EventSource itself cannot send the token.)
+// Stream sends events to a page in the format of EventSource. Pages read it with fetch, because EventSource cannot send
+// the token.
 type Stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -25,7 +26,7 @@ func OpenStream(w http.ResponseWriter) (*Stream, error) {
 	return s, s.Flush()
 }
 
-// Send appends an event. Flush sends it.
+// Send appends an event to the buffer. Flush sends the buffer.
 func (s *Stream) Send(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *Stream) Send(name string, value any) error {
 	return s.SendJSON(name, data)
 }
 
-// SendJSON is Send for an encoded value.
+// SendJSON is Send for JSON that is already encoded.
 func (s *Stream) SendJSON(name string, data []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {
@@ -44,5 +45,5 @@ func (s *Stream) SendJSON(name string, data []byte) error {
 	return err
 }
 
-// Flush sends the appended events.
+// Flush sends the buffered events.
 func (s *Stream) Flush() error { return s.control.Flush() }

@@ -24,10 +24,11 @@ type modelMenu struct {
 	agent   int // index into entries; -1 while the user chooses an agent
 	model   int // index into the agent's models; -1 while the user chooses a model
 	page    int
-	chosen  naming.Choice // set when the menu is done
+	chosen  naming.Choice // set when the user has chosen
 }
 
-// Model answers "/model" by opening the menu. If sent is not nil, the caller calls it with the message of the page.
+// Model answers "/model" by opening the menu. If sent is not nil, the caller must pass it the id of the page's
+// message.
 func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Page, sent func(message int), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
@@ -58,11 +59,11 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of the agents whose models were unknown.
+// fill adds the models of agents that were still loading.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// buttons choose by index, so the others must not move
+		// Buttons refer to entries by index, so keep all other entries in place.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}
@@ -70,15 +71,15 @@ func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.enterOnly()
 }
 
-// enterOnly opens the only usable agent, unless the user has already pressed a button.
+// enterOnly opens the models of the only usable agent, unless the user has pressed a button.
 func (m *modelMenu) enterOnly() {
 	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
 }
 
-// ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
-// asks to wait, and later returns the page that replaces it.
+// ModelByName chooses the model with a name. If an agent must list its models first, page asks the user to wait.
+// later then returns the page that replaces it.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
@@ -103,14 +104,14 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound stores the model that a name means, or explains why the name means none. It shows buttons for the models
-// that the name may mean.
+// chooseFound stores the model with a name, or explains why no model can be chosen. If the name is ambiguous, it
+// shows a button for each possible model.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	// the user cares most about the model, so choose it without the effort
+	// the model matters most to the user, so choose it without the effort
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
@@ -122,7 +123,7 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // Effort answers "/effort". If args names an effort, it sets the effort of the current model. Otherwise it shows the
-// efforts of the model.
+// model's efforts.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
@@ -130,7 +131,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // then efforts of other agents are not offered
+	if args != "" { // accept only efforts of the current model
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -159,7 +160,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts is the knowledge about a model's efforts.
+// efforts describes whether a model has efforts.
 type efforts int
 
 const (
@@ -189,9 +190,8 @@ func (m *modelMenu) enterCurrent() efforts {
 	return effortsUnknown
 }
 
-// Named returns the model that a name before a prompt means, such as "fast" in "@fast explain this". It returns false
-// if the name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an
-// agent.
+// Named returns the model for a name before a prompt, such as "fast" in "@fast explain this". It returns false if the
+// name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,

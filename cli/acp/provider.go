@@ -12,22 +12,23 @@ import (
 	"ductor/cli/shared"
 )
 
-// Provider is one agent. Safe for concurrent use.
+// Provider implements cli.Provider for one agent. Safe for concurrent use.
 type Provider struct {
 	opts Options
 
 	pool *shared.Pool[*agentProcess]
 	live shared.Dialect[news]
-	// offered has the modes of the session that was opened last. It is nil before the first session.
+	// offered contains the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]offer]
-	// reported is the entry of the catalogue by the name that the process that started last reported; nil before.
+	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
+	// process has started.
 	reported atomic.Pointer[Entry]
-	efforts  sync.Map                    // of models, as sessions showed them: string to choice
-	lists    atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
-	logins   atomic.Pointer[[]cli.Login] // that the process that started last offered
-	method   atomic.Pointer[string]      // of the last successful log-in
-	spent    spent                       // by the sessions
-	// late is set if the agent has ever sent text after the reply that ends a turn.
+	efforts  sync.Map                    // effort setting of each model, as sessions showed it: string to choice
+	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown
+	logins   atomic.Pointer[[]cli.Login] // ways to log in that the last started process offered
+	method   atomic.Pointer[string]      // method of the last successful log-in
+	spent    spent                       // cost of the sessions
+	// late is set if the agent has sent text after the reply that ended a turn.
 	late atomic.Bool
 }
 
@@ -116,7 +117,7 @@ func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	return caveat, held
 }
 
-// learn records the efforts of a session's model.
+// learn records the efforts of the session's current model.
 func (p *Provider) learn(o offers) {
 	if o.model.current != "" {
 		p.efforts.Store(o.model.current, o.effort)

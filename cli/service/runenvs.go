@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// agentEntry is a provider in its environment, with its cached answers.
+// agentEntry is a provider in an environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
 	runEnv   *runEnv
@@ -24,7 +24,7 @@ func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 // runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
 // when it is first needed. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) *runEnv // returns nil if there should be none
+	open func(cli.Sandbox) *runEnv // returns nil if the environment is not to exist
 
 	mu  sync.Mutex
 	all []*runEnv
@@ -73,7 +73,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation. It returns nil if the conversation should have none.
+// openRunEnv opens the environment of one conversation. It returns nil if the conversation is to have none.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil

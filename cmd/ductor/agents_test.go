@@ -119,6 +119,26 @@ func TestAgentsThatAreNotInstalled(t *testing.T) {
 	}
 }
 
+// TestAgentsWithoutAConfiguration tests that a user sees the agents of the machine before ductor setup, the useful first.
+func TestAgentsWithoutAConfiguration(t *testing.T) {
+	_, path := catalogueTown(t, map[string]string{"qwen": protocolStub})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runDuctor(t, "agents", "-c", path)
+	if code != exitOK || !strings.Contains(stderr, "there is no configuration at "+path+"; ductor setup writes it") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	order := regexp.MustCompile(`(?s)^AGENT.*\nclaude +first .*\ncodex +yes .*\nqwen +no; .* 9\.8\.7, logged in, live\n` +
+		`amp +no +not installed`)
+	if !order.MatchString(stdout) {
+		t.Errorf("the agents are\n%s", stdout)
+	}
+	if code, _, stderr = runDuctor(t, "agents", "add", "qwen", "-c", path); code != exitConfig {
+		t.Errorf("an agent was added to no configuration: exit %d, %s", code, stderr)
+	}
+}
+
 // TestAgentsThatAreNone tests ductor agents with unknown names and with other programs of these names.
 func TestAgentsThatAreNone(t *testing.T) {
 	_, path := catalogueTown(t, map[string]string{

@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// Describe describes a schedule in words of a language. ParseSentence understands most of the English descriptions. If
-// it has no words for a line, Describe quotes the line.
+// Describe describes a schedule in the language of p. It quotes a line that it cannot describe. ParseSentence
+// understands most of the English descriptions.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
@@ -44,7 +44,7 @@ func spanWords(p lang.Printer, d time.Duration) string {
 	return p.Text("schedule.seconds", int(d/time.Second))
 }
 
-// cronWords describes a cron line. It returns "" if it has no words for the line.
+// cronWords describes a cron line. It returns "" for a line that it cannot describe.
 func cronWords(p lang.Printer, line string) string {
 	if known, ok := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
 		"@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}[strings.ToLower(line)]; ok {

@@ -123,7 +123,7 @@ func readSentence(text string, now time.Time) (string, error) {
 	return "", unclearError("I do not know when %q is", text)
 }
 
-// match returns the groups of a text by name, or nil if it does not match.
+// match returns the groups of a text by name, or nil if the text does not match.
 func match(p *regexp.Regexp, text string) map[string]string {
 	groups := p.FindStringSubmatch(text)
 	if groups == nil {
@@ -200,7 +200,7 @@ func once(s sentence) (string, error) {
 	switch next, date := s.found["next"], s.found["date"]; {
 	case s.found["tomorrow"] != "":
 		day = day.AddDate(0, 0, 1)
-	case next != "": // after today
+	case next != "": // the earliest day is tomorrow
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CheckQuiet rejects quiet hours that are not two different times of day such as "22:00" and "07:00".
+// CheckQuiet returns an error unless from and to are two different times of day, such as "22:00" and "07:00".
 func CheckQuiet(from, to string) error {
 	start, errFrom := time.Parse("15:04", from)
 	end, errTo := time.Parse("15:04", to)

@@ -61,8 +61,8 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next counts in fixed steps from the anchor, so that it returns the same times again if the clock is set back. It also
-// counts backwards: the clock may have been far ahead when the anchor was set.
+// Next counts in fixed steps from the anchor, so that it returns the same times again if the clock is set back. t may
+// be before the anchor: the clock may have been far ahead when the anchor was set.
 func (e every) Next(t time.Time) time.Time {
 	passed := t.Sub(e.anchor)
 	steps := passed / e.step

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Spec is a schedule that a user wrote in words, as a line for Parse.
+// Spec is a user's schedule in words, converted to a line for Parse.
 type Spec struct {
 	Line string
 	Zone string // the time zone that the user named; may be empty
 }
 
-// Split returns the line and the time zone, wherever the zone is given.
+// Split returns the schedule line without CRON_TZ, and the time zone from CRON_TZ or else from Zone.
 func (s Spec) Split() (line, zone string) {
 	if line, zone, ok := cutZone(s.Line); ok {
 		return line, zone
@@ -94,8 +94,8 @@ func normalize(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// ParseRequest splits a user's request into the schedule and the prompt. The schedule comes first; the longest valid
-// one counts, and the prompt follows. A line break, or a colon and a space, may separate them.
+// ParseRequest splits a user's request into the schedule and the prompt after it. The longest beginning that is a valid
+// schedule counts as the schedule. A line break, or a colon and a space, may separate the two.
 func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string, error) {
 	text = strings.TrimSpace(text)
 	if head, rest, ok := strings.Cut(text, "\n"); ok {

@@ -14,15 +14,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim contains the authentication headers of a delivery. The handler checks it before it reads the body.
+// claim contains the authentication headers of a delivery. The handler checks these headers before it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
 	stamp string   // Stripe's t, which is signed together with the body
 	key   string   // idempotency key of the caller
 }
 
-// claimOf parses the headers and rejects a delivery with invalid ones before its body is read. For a bearer it compares
-// the secret.
+// claimOf parses the authentication headers. It returns an error if they are invalid, so that the handler rejects the
+// delivery before it reads the body. For Bearer it compares the secret.
 func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	switch h.Auth {
 	case GitHub:

@@ -29,8 +29,8 @@ type Options struct {
 // inFlight limits how many deliveries of one hook are stored concurrently. A healthy disk never delays that many.
 const inFlight = 8
 
-// Handler serves POST /hooks/{name}. It is an http.Handler, safe for concurrent use. The limit of connections also
-// limits how many bodies it reads concurrently.
+// Handler serves POST /hooks/{name}. It is an http.Handler, safe for concurrent use. MostConns limits how many bodies
+// it reads concurrently.
 type Handler struct {
 	opts  Options
 	mux   *http.ServeMux
@@ -84,8 +84,8 @@ type rejections struct {
 	warned time.Time
 }
 
-// add counts a rejection. At most once a minute, so that a flood does not fill the log, it returns their number to warn
-// of, and true.
+// add counts a rejection. At most once a minute it returns the number of rejections since the last warning, and true.
+// The caller then logs a warning. The interval prevents a flood from filling the log.
 func (r *rejections) add(now time.Time) (count int, warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *rejections) add(now time.Time) (count int, warn bool) {
 	return count, warn
 }
 
-// New validates the hooks. The scheduler must know their Jobs before the first call.
+// New validates the hooks. Pass Jobs to heartbeat.Scheduler.Sync before the first call.
 func New(opts Options) (*Handler, error) {
 	if opts.Poke == nil {
 		opts.Poke = func() {}
@@ -134,9 +134,14 @@ func (h *Handler) Jobs() []orchestrator.Job {
 	return jobs
 }
 
-// ServeHTTP answers a delivery with 202 if it was stored or repeated, 401 for a wrong signature, 404, 405, 409 for a
-// replay, 413 for a body that is too long, 429 for too many deliveries or waiting runs of the hook, and 503 if too many
-// deliveries are being stored or the hook is paused.
+// ServeHTTP answers a delivery with one of these codes:
+//   - 202: the delivery was stored, or is a repeated event
+//   - 401: wrong signature or secret
+//   - 404, 405: unknown hook, or a method other than POST
+//   - 409: replayed signature
+//   - 413: the body is too long
+//   - 429: too many deliveries, or too many waiting runs of the hook
+//   - 503: too many deliveries are being stored, or the hook is paused
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +225,6 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 	}
 }
 
-// rejectUnsigned rejects a delivery.
 func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
 	if count, warn := hook.unsigned.add(h.opts.Now()); warn {
 		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", count)

@@ -31,9 +31,9 @@ const (
 type Hook struct {
 	Name string
 	Caller
-	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, {{payload.a.b}} for a part
-	// of a JSON body, each between fences that tell the agent not to obey it. If the template has neither, the body
-	// follows it.
+	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, and {{payload.a.b}} for a
+	// part of a JSON body. Each is inserted between fences that tell the agent not to obey it. If the template has no
+	// placeholder, the body follows the template.
 	Job orchestrator.Job
 }
 
@@ -87,14 +87,15 @@ const (
 // hookName matches the allowed names, which need no escaping in URLs and IDs.
 var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
-// withDefaults sets empty fields to their defaults, and the job's fields that are the same for every hook.
+// withDefaults sets empty fields to their defaults. It also sets the fields of the job that are the same for every
+// hook.
 func (h Hook) withDefaults() Hook {
 	h.BodyMaxKB, h.PerMinute = cmp.Or(h.BodyMaxKB, defaultBodyMaxKB), cmp.Or(h.PerMinute, defaultPerMinute)
 	h.Job.Name, h.Job.Kind, h.Job.Schedule, h.Job.Overlap = h.Name, orchestrator.JobHook, "", orchestrator.OverlapQueue
 	return h
 }
 
-// check validates a hook with defaults, except its template.
+// check validates a hook with defaults. It does not check the prompt template; see parseTemplate.
 func (h Hook) check() error {
 	switch {
 	case !hookName().MatchString(h.Name):
@@ -116,8 +117,8 @@ type Result string
 
 const (
 	Recorded  Result = "recorded" // the run is stored
-	Repeated  Result = "repeated" // known event with a new signature; nothing is stored
-	Replayed  Result = "replayed" // known signature; nothing is stored
+	Repeated  Result = "repeated" // known event with a new signature; the store keeps nothing
+	Replayed  Result = "replayed" // known signature; the store keeps nothing
 	QueueFull Result = "full"     // orchestrator.MostQueuedRuns runs of the hook are waiting
 	Paused    Result = "paused"   // a user has paused the hook's job
 )
@@ -125,7 +126,7 @@ const (
 // Store stores deliveries. internal/store implements it.
 type Store interface {
 	// RecordDelivery atomically stores the run of a delivery with its signature and event. It returns
-	// orchestrator.ErrNoJob for an unknown job. The data is durable when it returns.
+	// orchestrator.ErrNoJob for an unknown job. The data is durable when RecordDelivery returns.
 	RecordDelivery(ctx context.Context, d Delivery) (Result, error)
 	// PruneDeliveries deletes signatures and events older than before, and returns their number.
 	PruneDeliveries(ctx context.Context, before time.Time) (int64, error)

@@ -42,7 +42,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Listen opens the listener for Serve separately, so that ductor does not start if the address is in use.
+// Listen opens the listener for Serve. The two are separate, so that ductor does not start if the address is in use.
 func Listen(ctx context.Context, s Settings) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -100,7 +100,8 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is the minimum age at which a connection is closed for a new one. Until then the new one waits.
+// connGrace is the minimum age of a connection that is closed to make room for a new one. The new connection waits
+// until then.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -126,8 +127,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// closeOldest closes the oldest connection if there are too many. If that one is still too young, it returns the time
-// to wait; otherwise it returns 0.
+// closeOldest closes the oldest connection if there are too many. If that connection is younger than connGrace,
+// closeOldest returns the time to wait; otherwise it returns 0.
 func (l *limitedListener) closeOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

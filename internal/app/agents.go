@@ -34,15 +34,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// runEnv describes this machine or a sandbox to the dialects.
+// runEnv describes an environment, this machine or a sandbox, to the dialects.
 type runEnv struct {
 	launcher cli.Launcher
-	// inside a sandbox, which has neither the paths nor the log-ins of this machine
+	// inside is set for a sandbox, which has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads log-ins; if nil, dialects use this machine's log-ins
-	// the home of the user who runs ductor; empty if the environment lacks it
+	readFile func(path string) ([]byte, error) // reads log-ins; nil means this machine's log-ins
+	// owner is the home of the user who runs ductor. It is empty if the environment does not contain that home.
 	owner   string
-	prompts string // a directory with the same path for ductor and for its agents
+	prompts string // directory with the same path for ductor and for its agents
 	gemini  string
 }
 
@@ -51,7 +51,7 @@ type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
-	tokens     *tokens                                      // in addition to the keys of cfg; may be nil
+	tokens     *tokens                                      // in addition to the keys in cfg; may be nil
 	spent      func(context.Context, cli.AgentSessionID) *float64
 }
 
@@ -102,7 +102,8 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration has no such sandbox.
+// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration does not contain the
+// sandbox.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -112,8 +113,8 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
-// program returns the path of an agent's program on this machine, or only its name in a sandbox, which has its own
-// PATH.
+// program returns the path of an agent's program on this machine. For a sandbox, which has its own PATH, it returns
+// only the program's name.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
@@ -121,8 +122,8 @@ func (g runEnv) program(path string) string {
 	return path
 }
 
-// codexSandbox returns the mode of Codex's own sandbox. Inside a container Codex may not create namespaces, so the
-// container replaces its sandbox.
+// codexSandbox returns the mode of Codex's own sandbox. In a container Codex cannot create namespaces, so the container
+// replaces Codex's sandbox.
 func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
@@ -130,7 +131,7 @@ func (g runEnv) codexSandbox(configured string) string {
 	return configured
 }
 
-// environ returns the environment from which each dialect selects its agent's variables.
+// environ returns the environment from which the dialects take their agents' variables.
 func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()
@@ -150,7 +151,7 @@ func hostVariables() []string {
 	}
 }
 
-// providers returns the enabled agents of an environment, in the order in which users see them.
+// providers returns the enabled agents of an environment, in the order for users.
 func (a agents) providers(g runEnv) []cli.Provider {
 	agents := a.cfg.Agents
 	var out []cli.Provider
@@ -221,8 +222,8 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 }
 
-// acp returns an agent that speaks ACP. In a sandbox the agent gets neither files nor terminals from ductor, since
-// they would be those of this machine.
+// acp returns a provider for an agent that speaks ACP. In a sandbox, ductor offers the agent no files and terminals,
+// because they would be this machine's.
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
@@ -236,7 +237,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	return acp.New(o)
 }
 
-// defaultsOf returns the model, effort and arguments of agents for which the user chose none.
+// defaultsOf returns the configured model, effort and arguments of each agent.
 func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	defaults := map[cli.Agent]orchestrator.AgentDefaults{}
 	for name, c := range agents.Own() {
@@ -253,7 +254,7 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
 }
 
-// ProbeAgent reports whether an agent can be used, without spending a token.
+// ProbeAgent checks whether an agent can be used. It costs no tokens.
 func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
@@ -262,10 +263,10 @@ func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.Agen
 	return s
 }
 
-// probeTimeout limits how long all agents may take to report whether they can be used.
+// probeTimeout limits how long the check of all agents may take.
 const probeTimeout = 30 * time.Second
 
-// logAgents logs whether each agent of this machine can be used, if any may run here. A missing agent is no error.
+// logAgents logs whether each agent of this machine can be used, if agents may run here. A missing agent is no error.
 func (a *App) logAgents(ctx context.Context) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -283,11 +284,11 @@ func (a *App) logAgents(ctx context.Context) {
 	}
 }
 
-// RunsPath returns the directory of the runs of a configuration.
+// RunsPath returns the directory of the configuration's runs.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends the agents that an old version with a supervisor for each agent left running. The new runner
-// ends every run whose files it does not understand. Their turns show as interrupted.
+// endSupervised ends the agents of an old version of ductor, which had a supervisor for each agent. The new runner ends
+// every run whose files it does not understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -304,7 +305,7 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 	return os.RemoveAll(dir)
 }
 
-// openHost opens the launcher of this machine for the daemon.
+// openHost opens the launcher of this machine.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
 	start.Upgrade = true
 	return host.Open(host.Options{
@@ -312,7 +313,7 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 	})
 }
 
-// WithProbes calls f with the agents of this machine. Their runs live in a temporary directory.
+// WithProbes calls f with the agents of this machine. Their runs are in a temporary directory.
 func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	return withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
 		a := agents{cfg: cfg, log: log}
@@ -320,8 +321,8 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	})
 }
 
-// withProbeHost calls f with a launcher of this machine that lives in a temporary directory, and with the configuration
-// for it.
+// withProbeHost calls f with a launcher of this machine in a temporary directory, and with a configuration for the
+// launcher.
 func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
@@ -338,7 +339,8 @@ func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slo
 	return launcher.Close()
 }
 
-// examiner returns the checks of the running configuration, or nil if the options have none.
+// examiner returns a function that checks the running configuration. It returns nil if the options contain no such
+// check.
 func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil
@@ -371,10 +373,10 @@ func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 	return m.addable
 }
 
-// offeredFile lists the agents that were offered in chats, one line each.
+// offeredFile lists the agents that ductor has offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers. It offers nothing if it cannot record that.
+// nextAgents implements menu.Offers. It offers no agents if it cannot record the offer.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil

@@ -19,7 +19,8 @@ import (
 	"ductor/internal/rooted"
 )
 
-// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes them by it.
+// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes tokens by this
+// prefix.
 const grantPrefix = "grant_ductor_"
 
 const (
@@ -36,8 +37,8 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
 )
 
-// Grant is the stored form of a token with which an MCP client outside of turns uses the tools. The token itself is
-// known only to the client.
+// Grant is the stored form of a token. With the token, an MCP client outside of turns can use the tools. Only the
+// client has the token itself.
 type Grant struct {
 	Number  int       `json:"number"` // never reused
 	Name    string    `json:"name"`
@@ -46,7 +47,6 @@ type Grant struct {
 	Created time.Time `json:"created"`
 }
 
-// grantFile is the content of the file.
 type grantFile struct {
 	Last   int     `json:"last"` // the highest number so far
 	Tokens []Grant `json:"tokens"`
@@ -92,7 +92,7 @@ func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
 	})
 }
 
-// RevokeGrant deletes a token. EndRevoked ends its connections.
+// RevokeGrant deletes a token. Call EndRevoked to end its connections.
 func RevokeGrant(dir, name string) error {
 	return changeGrants(dir, func(f *grantFile) error {
 		if !slices.ContainsFunc(f.Tokens, named(name)) {
@@ -103,7 +103,7 @@ func RevokeGrant(dir, name string) error {
 	})
 }
 
-// IsGrant reports whether a token has the form of those that CreateGrant returns.
+// IsGrant reports whether a token looks like a token that CreateGrant returned.
 func IsGrant(token string) bool { return strings.HasPrefix(token, grantPrefix) }
 
 func validName(name string) bool {
@@ -116,7 +116,7 @@ func validName(name string) bool {
 
 func named(name string) func(Grant) bool { return func(t Grant) bool { return t.Name == name } }
 
-// hashGrant needs no salt, because a token is random and long.
+// hashGrant returns the hash of a token. The hash needs no salt, because a token is random and long.
 func hashGrant(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -15,22 +15,22 @@ import (
 	"time"
 )
 
-// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable with the directory
-// of ductor's socket. Verb is the first argument of the program that an agent starts.
+// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable
+// with the directory of ductor's socket. Verb is the first argument of the program that an agent starts.
 const (
 	Verb     = "mcp"
 	TokenVar = "DUCTOR_MCP_TOKEN"
 	DirVar   = "DUCTOR_MCP_DIR"
 )
 
-// Hello is the first line of a connection. If the relay reconnects, it includes the parameters of the client's
-// initialize request, because the client does not send it again.
+// Hello is the first line of a connection. After a reconnect, it includes the parameters of the client's initialize
+// request, because the client sends that request only once.
 type Hello struct {
 	Token      string          `json:"token"`
 	Secret     string          `json:"secret,omitempty"` // of a client outside of turns; see statesocket.Guard
 	Initialize json.RawMessage `json:"initialize,omitempty"`
-	// Recheck is set in the only line of a connection that asks ductor to end the connections of revoked tokens. ductor
-	// then closes this one.
+	// Recheck asks ductor to end the connections of revoked tokens and then this connection. A Hello with Recheck is
+	// the only line of its connection.
 	Recheck bool `json:"recheck,omitempty"`
 }
 
@@ -131,7 +131,6 @@ func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	return true
 }
 
-// connect returns the current connection, or creates one.
 func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
 	conn, refused := r.conn, r.refused
@@ -168,7 +167,7 @@ func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 }
 
 // receive forwards ductor's messages until the connection ends. Then it answers pending requests with an error. It does
-// not send them again, since they may have had an effect.
+// not send the requests again, since they may have had an effect.
 func (r *Relay) receive(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, MaxLine)
@@ -210,7 +209,6 @@ func (r *Relay) close() {
 	}
 }
 
-// sendError answers a request with an error.
 func (r *Relay) sendError(id json.RawMessage, why string) error {
 	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
 		"error": map[string]any{"code": codeFailed, "message": why}})

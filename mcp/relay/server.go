@@ -13,16 +13,17 @@ import (
 // ServerVerb is the first argument of the program through which agents start the owner's MCP servers.
 const ServerVerb = "mcp-server"
 
-// ServerVar returns the environment variable in which an agent passes a variable to a server of the owner. The prefix
-// hides the variable from the agent itself: a server's OPENAI_API_KEY would change the account of Codex.
-// A server's name has no underscore, so that no two variables have one name.
+// ServerVar returns the environment variable through which an agent passes a variable to an MCP server of the owner.
+// The prefix hides the variable from the agent itself: for example, a server's OPENAI_API_KEY would change the account
+// of Codex. A server's name has no underscore, so different variables never get the same name.
 func ServerVar(server, variable string) string {
 	return "DUCTOR_MCP_" + strings.ToUpper(server) + "_" + variable
 }
 
-// StartServer replaces this process by a server of the owner; args are its name, its program and the arguments. Of the
-// agent's variables the server gets its own and a short list that every program needs. It starts in the root directory:
-// in a project, npx and similar programs prefer the code that the project brings.
+// StartServer replaces this process by an MCP server of the owner. args are the server's name, its program and the
+// program's arguments. From the agent's environment, the server gets only its own variables and a short list of
+// variables that every program needs. It starts in the root directory: in a project, npx and similar programs prefer
+// the project's code.
 func StartServer(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: " + ServerVerb + " NAME PROGRAM [ARGUMENTS]; agents start it")
@@ -37,7 +38,6 @@ func StartServer(args []string) error {
 	return fmt.Errorf("start the MCP server %s: %w", args[0], err)
 }
 
-// serverEnv returns the environment of a server.
 func serverEnv(server string, environ []string) (env []string) {
 	passed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "HTTP_PROXY",
 		"HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"}

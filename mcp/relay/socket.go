@@ -26,8 +26,8 @@ func Listen(dir string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// EndRevoked has a running ductor end the connections of revoked tokens, and returns once it has. It returns nil if no
-// ductor runs.
+// EndRevoked asks the running ductor to end the connections of revoked tokens, and waits until they have ended. It
+// returns nil if ductor is not running.
 func EndRevoked(ctx context.Context, dir string) error {
 	conn, err := Dial(ctx, dir)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {

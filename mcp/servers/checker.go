@@ -1,5 +1,5 @@
-// Package servers knows the MCP servers that the owner configured for all agents. It checks each one before the first
-// turn that uses it, so that a turn starts without a server that hangs.
+// Package servers checks the MCP servers that the owner configured for all agents. It checks each server before the
+// first turn that uses the server, so that a turn starts without a server that hangs.
 package servers
 
 import (
@@ -14,13 +14,14 @@ import (
 	"ductor/lang"
 )
 
-// How long the result of a check counts. Then the next turn still uses it, and starts another check.
+// How long the result of a check is valid. The first turn after that still uses the old result, and starts another
+// check.
 const (
 	usableFor = 15 * time.Minute
 	absentFor = time.Minute
 )
 
-// Options configure a Checker. All fields are required.
+// Options configures a Checker. All fields are required.
 type Options struct {
 	Servers map[string]Settings
 	Lookup  Lookup
@@ -36,7 +37,7 @@ type Place struct {
 	Program  []string // the program that starts a server; see relay.StartServer
 	Dir      string   // a directory that exists there
 	Env      func(extra map[string]string) []string
-	Offline  bool // nothing outside can be reached
+	Offline  bool // servers cannot reach the network
 }
 
 // Checker checks servers and remembers the results. Safe for concurrent use.
@@ -56,7 +57,7 @@ type place struct {
 	server  string
 }
 
-// state is the Checker's knowledge of a server in an environment.
+// state is the result of the last check of a server in an environment.
 type state struct {
 	checked chan struct{} // closed after the first check
 	running bool
@@ -89,8 +90,8 @@ func (c *Checker) Check(in cli.Sandbox) {
 	}
 }
 
-// For returns the wanted servers that a request's agent can use, and all others. It waits for the first check of a server
-// in an environment, and never for later ones.
+// For returns the wanted servers that a request's agent can use, and all other servers with the reasons. It waits for
+// the first check of a server in an environment, and never for later checks.
 func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name string) bool) (given []cli.ToolServer,
 	absent []cli.AbsentServer) {
 	states := map[string]*state{}
@@ -125,7 +126,7 @@ func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name str
 	return given, absent
 }
 
-// state returns the state of a server, and starts a check if none is known or the last one is old.
+// state returns the state of a server, and starts a check if there was no check or its result is too old.
 func (c *Checker) state(p place) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +158,7 @@ func (c *Checker) check(p place, s *state) {
 	}
 }
 
-// server returns a server as agents in an environment get it.
+// server returns a server's configuration for agents in an environment, or the reason why they cannot use the server.
 func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 	settings := c.opts.Servers[p.server]
 	server, missing := settings.server(p.server, c.opts.Lookup)
@@ -171,7 +172,7 @@ func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 		return server, func(in lang.Printer) string { return in.Text("servers.no-place") }
 	case settings.URL != "" && at.Offline:
 		return server, func(in lang.Printer) string { return in.Text("servers.offline") }
-	case settings.Loopback() && p.sandbox != "": // there it would be another server
+	case settings.Loopback() && p.sandbox != "": // in a sandbox, a loopback address leads to another server
 		return server, func(in lang.Printer) string { return in.Text("servers.loopback") }
 	case settings.URL == "":
 		server.Path = at.Program[0]

@@ -18,7 +18,7 @@ const (
 	maxBytes = 8 << 20
 )
 
-// version of the protocol; every agent speaks it.
+// version is the protocol version; every agent supports it.
 const version = "2025-06-18"
 
 // Problems without details.
@@ -62,7 +62,6 @@ func (c *Checker) Probe(ctx context.Context, in cli.Sandbox, name string) (probl
 	return conn.why(), conn.release
 }
 
-// connect connects to a server.
 func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolServer) (*connection, error) {
 	if server.URL != "" {
 		return connectHTTP(server), nil
@@ -91,7 +90,7 @@ func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolSe
 	return conn, nil
 }
 
-// output is the output of a program.
+// output reads the output of a program and records whether it has ended.
 type output struct {
 	from  io.Reader
 	ended atomic.Bool
@@ -106,7 +105,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask counts the tools that a server offers. It stops once they are too many.
+// ask counts the tools that a server offers. It stops once they exceed maxTools.
 func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "ductor", Version: "1"}, nil)
 	session, err := client.Connect(ctx, conn.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -134,7 +133,8 @@ func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	}
 }
 
-// requests sends the requests to a server with its headers, and limits the responses.
+// requests is the HTTP transport to a server. It adds the configured headers to requests, and limits the size of
+// responses.
 type requests struct {
 	headers map[string]string
 	status  atomic.Int64 // of the last response; 0 for none

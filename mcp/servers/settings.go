@@ -18,14 +18,14 @@ type Settings struct {
 	Command string   `toml:"command" check:"program"`
 	Args    []string `toml:"args"`
 	URL     string   `toml:"url" check:"url" example:"https://mcp.example.org/mcp"`
-	Headers []string `toml:"headers"` // of each request: "Name: value"; ${NAME} stands for a variable of Env
-	Env     []string `toml:"env"`     // "NAME" of a key or of a variable of ductor, or "NAME=value"
-	// Timeout limits the answer when ductor checks the server.
+	Headers []string `toml:"headers"` // sent with each request, as "Name: value"; ${NAME} inserts a variable of Env
+	Env     []string `toml:"env"`     // "NAME" of a variable from Lookup, or "NAME=value"
+	// Timeout limits how long ductor waits for an answer when it checks the server.
 	Timeout time.Duration `toml:"timeout" default:"10s" check:"1s..2m"`
 }
 
-// CheckName returns an error if a server cannot have a name. Each agent joins the names of server and tool in its own
-// way: with letters and digits alone, no tool can pass for ductor's own.
+// CheckName returns an error if a server must not have a name. A name has only letters and digits: each agent joins the
+// names of server and tool in its own way, and no joined name may equal a tool of ductor.
 func CheckName(name string) error {
 	switch {
 	case !serverName().MatchString(name):
@@ -58,7 +58,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	}
 	s.checkURL(problem)
 	for _, arg := range append([]string{s.Command, s.URL}, s.Args...) {
-		if strings.Contains(arg, "${") { // some agents would insert a variable of their own
+		if strings.Contains(arg, "${") { // some agents would insert one of their own variables
 			problem("", "%q: ductor inserts variables only into headers", arg)
 		}
 	}
@@ -75,7 +75,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	s.checkHeaders(problem)
 }
 
-// checkHeaders rejects headers that cannot be sent, and secrets in them.
+// checkHeaders rejects headers that cannot be sent, and headers that contain a secret.
 func (s Settings) checkHeaders(problem func(key, format string, args ...any)) {
 	named := func(variable string) bool {
 		return slices.ContainsFunc(s.Env, func(entry string) bool {
@@ -107,11 +107,11 @@ func secretHeader(name string) bool {
 		secretWord().MatchString(name)
 }
 
-// checkURL rejects secrets in a URL, which some agents have on their command line.
+// checkURL rejects secrets in a URL: some agents show the URL on their command line.
 func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return // another check reports it
+		return // the check "url" of the field reports this error
 	}
 	secret := u.User != nil
 	for name := range u.Query() {
@@ -125,24 +125,25 @@ func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 // Loopback reports whether the server listens on this machine only.
 func (s Settings) Loopback() bool { return cli.OnThisMachine(s.URL) }
 
-// Lookup returns the value of a variable of a server, which is a key of the server or a variable of ductor.
+// Lookup returns the value of a server's variable: a key that the owner stored for the server, or a variable of ductor.
 type Lookup func(server, variable string) (value string, ok bool)
 
 // minSecret is the minimum length of a secret, in bytes.
 const minSecret = 8
 
-// Secrets returns the values that the settings take from elsewhere. Texts must not contain them.
+// Secrets returns the values that the server gets from Lookup. Callers remove them from texts.
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
-		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") { // others are words or paths
+		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") { // other values are words or paths
 			all = append(all, value)
 		}
 	}
 	return all
 }
 
-// server returns the server for agents, without its program. missing is a variable without a value, or "".
+// server returns the server's configuration for agents, without the program that starts it. missing is the name of a
+// variable without a value, or "".
 func (s Settings) server(name string, lookup Lookup) (server cli.ToolServer, missing string) {
 	values := map[string]string{}
 	for _, entry := range s.Env {

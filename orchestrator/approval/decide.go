@@ -40,8 +40,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// The files come before the decision is stored. If the decision is delivered again after a restart, its files are
-	// already in the environment.
+	// Copy the files before the decision is stored. If ductor delivers the decision again after a restart, the files
+	// are already in the environment.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -53,7 +53,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		// The turn has ended or was aborted, which withdraws its approvals.
+		// The turn has ended or was aborted. Then its approvals are withdrawn.
 		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())
@@ -67,7 +67,8 @@ func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (o
 	return r.s.opts.Store.DecideApproval(r.recordContext(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
 }
 
-// decision converts a verdict into the decision to store. It returns ErrBadChoice if the verdict does not fit.
+// decision converts a verdict into the decision to store. It returns ErrBadChoice if the approval does not offer the
+// choice.
 func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press,
 	v orchestrator.Verdict) (orchestrator.ApprovalDecision, error) {
 	d := orchestrator.ApprovalDecision{
@@ -87,7 +88,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		d.State = orchestrator.ApprovalAllowed
 	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
 		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
-	// The user must have seen exactly this rule: the target of a path may have changed since.
+	// Create the rule only if the user saw exactly this rule: the target of a path may have changed since.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
 	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
@@ -102,7 +103,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 	return d, nil
 }
 
-// answers reports whether every question has an answer that it allows.
+// answers reports whether given has a valid answer to every question.
 func answers(questions []cli.Question, given [][]string) bool {
 	if len(questions) == 0 || len(given) != len(questions) {
 		return false
@@ -121,8 +122,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it. After a restart the agent may not have asked again yet;
-// then it gets the decision once it asks.
+// decided passes a stored decision to the agent and shows it. If the agent has not yet repeated its request after a
+// restart, it gets the decision as soon as it repeats the request.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -134,7 +135,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // also if they are not stored
+		told.Answers = v.Answers // the agent gets the answers even if the store does not keep them
 		r.turn.Learn(approval.Questions, v.Answers)
 	}
 	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues
@@ -164,7 +165,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 }
 
 // ModeAfter returns the permission mode to which a choice switches the conversation and its turn. It returns "" if the
-// mode stays the same. before is the mode until then. Allowing a plan ends plan mode.
+// mode stays the same. before is the current mode. Allowing a plan ends plan mode.
 func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
@@ -176,7 +177,7 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 	return ""
 }
 
-// sweep applies a new rule or mode to the other open approvals. mu is held.
+// sweep allows the other open approvals that a new rule or mode covers. The caller holds mu.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	for _, approval := range r.open() {
 		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
@@ -194,7 +195,7 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// redeliver delivers again a decision that did not reach the agent. If the approval expired without a decision,
+// redeliver delivers a decision again that did not reach the agent. If the approval expired without a decision,
 // redeliver denies it. It returns the approval's new state.
 func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)

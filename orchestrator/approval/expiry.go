@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// show shows an approval. mu is held, so that users see its states in order.
+// show shows an approval. The caller holds mu, so that users see the states of an approval in order.
 func (r *Requests) show(approval orchestrator.Approval) {
 	if approval.State != orchestrator.ApprovalOpen {
 		if stop := r.timers[approval.ID]; stop != nil {
@@ -37,7 +37,7 @@ func (r *Requests) open() []orchestrator.Approval {
 	return slices.DeleteFunc(all, func(a orchestrator.Approval) bool { return a.Turn != r.turn.Turn.ID })
 }
 
-// arm sets the timer of an open approval. mu is held.
+// arm sets the timer of an open approval. The caller holds mu.
 func (r *Requests) arm(approval orchestrator.Approval) {
 	if r.timers[approval.ID] == nil {
 		r.wait(approval, approval.Expires.Sub(r.s.opts.Now()))
@@ -49,13 +49,13 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 const expiryStep = time.Minute
 
 // wait expires an approval when the duration left has passed, or as soon as the wall clock shows that the deadline has
-// passed. So an approval expires in time even if the clock is set back. mu is held.
+// passed. So an approval expires in time even if the clock is set back. The caller holds mu.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {
 		leave, ok := r.s.opts.Enter()
 		if !ok {
-			return // the next process denies it after its start
+			return // the next process denies the approval after its start
 		}
 		defer leave()
 		if left > step && r.s.opts.Now().Before(approval.Expires) {
@@ -74,7 +74,7 @@ func (r *Requests) waitOn(approval orchestrator.Approval, left time.Duration) {
 	}
 }
 
-// expire denies an approval that no user decided.
+// expire denies an approval that no user decided. It tries again while the disk is full.
 func (r *Requests) expire(id orchestrator.ApprovalID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,6 +88,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})
 	if err != nil {
 		r.log.Error("expire an approval", "err", err)
+		r.s.afterFullDisk(err, func() { r.expire(id) })
 		return
 	}
 	if !won {

@@ -12,8 +12,8 @@ import (
 // acceptWait limits the time that an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each request that the approval stands for. It returns gone if it
-// found requests, and the agent no longer waits for any of them. mu is held.
+// deliver passes a decision to the agent, once for each request that the approval stands for. gone means that the agent
+// made requests in this process, but no longer waits for any of them. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -42,7 +42,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
 
-// deliverOrLog calls deliver and logs its error. mu is held.
+// deliverOrLog calls deliver and logs its error. The caller holds mu.
 func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 	if _, err := r.deliver(approval); err != nil {
 		r.log.Error("deliver a decision to the agent", "approval", approval.AgentIDs, "err", err)
@@ -51,7 +51,7 @@ func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 
 func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // it has room for the only decision
+		own.decided <- d // cannot block: the channel has room for the only decision
 		delete(r.own, request)
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// autoApproval looks for permission without asking the user: a rule, the permission mode, or an allowed tool of the
-// configuration. It returns the one that allows the approval, as users read it, or "" if none does. It returns "" for a
-// request for wider rights and for an incomplete request. The caller checks ductor's own files separately (touchesOwn).
+// autoApproval returns the permission that allows a request without asking the user: a rule, the permission mode, or an
+// allowed tool of the configuration. It returns "" if no permission does, or if the request asks for wider rights or is
+// incomplete. The caller checks ductor's own files separately (touchesOwn).
 func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, error) {
 	if !canAutoApprove(approval) {
 		return "", nil
@@ -27,7 +27,7 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 }
 
 // modeCovers reports whether the permission mode of the turn allows the request. Every mode allows agents to read.
-// modeCovers returns false for requests of a terminal: the agent there has its own mode, which has already decided.
+// modeCovers returns false for requests of an agent in a terminal: that agent has already applied a mode of its own.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -37,8 +37,8 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 
 // allowedTool returns the allowed tool of the configuration that matches the request, or "" if none does. An entry with
 // parentheses allows the requests that match its pattern. An entry without parentheses allows every use of the tool,
-// but only the file changes that accept-edits allows. Some agents support such a list and do not ask; this function
-// serves the other agents.
+// but only the file changes that accept-edits allows. Some agents support such a list and do not ask ductor;
+// allowedTool serves the other agents.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {

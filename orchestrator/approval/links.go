@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// inspectWait limits the time for inspecting files of an environment.
+// inspectWait limits the time for inspecting files in an agent's environment.
 const inspectWait = 20 * time.Second
 
 // pathBytes limits the length of a text that could be a path.
@@ -22,12 +22,12 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile and RealPaths work as in package rooted.
+	// ReadFile and RealPaths behave like the methods of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// machine implements Files for this machine.
+// machine implements Files for the host.
 type machine struct{}
 
 func (machine) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
@@ -69,8 +69,8 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// inspect adds details from the turn's environment to a request: the files of a skill, a plan, and the targets of its
-// paths.
+// inspect adds details from the turn's environment to a request: the files of a skill, a plan, and the targets of the
+// request's paths.
 func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -112,8 +112,8 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 	}
 }
 
-// targetMoved reports whether a path of a request now has a different target than when the user saw the request. It
-// also returns true if it can no longer inspect the path.
+// targetMoved reports whether a path of a request has another target than when the user saw the request. It also
+// returns true if it can no longer inspect the path.
 func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -123,7 +123,7 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// onlyAdds reports whether a diff could create a new file.
+// onlyAdds reports whether a diff only adds lines, as the diff of a new file does.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {
 		if !strings.ContainsAny(line[:1], `@+\`) {
@@ -134,7 +134,7 @@ func onlyAdds(diff string) bool {
 }
 
 // kindOf returns FileUpdated if the file exists and FileAdded if it does not, because many agents do not report the
-// kind. If it cannot read the file, it returns the agent's own value.
+// kind. If it cannot read the file, it returns said, the agent's own value.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
@@ -150,8 +150,7 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	return said
 }
 
-// linksOf returns the paths that lead to another place. real are the paths with links resolved, and realDir is dir with
-// links resolved.
+// linksOf returns the paths that resolve to another path. real has the resolved paths, and realDir is dir resolved.
 func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
@@ -168,7 +167,7 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf returns the texts of a request that could be paths, as absolute paths. It takes them from the changes, the
+// pathsOf returns the texts of a request that could be paths, as absolute paths. The texts come from the changes, the
 // title, the fields and wordsOf.
 func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	p := a.Request
@@ -200,8 +199,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns the words that could be paths: all words of a plain command including its name, or the file that a
-// tool reads.
+// wordsOf returns the words that could be paths: all words of a plain command, including the name of its program, or
+// the file that a tool reads.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

@@ -12,16 +12,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Its tool lists are in the words of that agent. The zero value
-// is the turn's own agent.
+// Helper is another agent that works for a running turn. Tools uses that agent's names of tools. The zero value is the
+// turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor asks a user to decide a request or answer a question. It asks on behalf of the agent of a running turn, whose
-// tool call made the request, or of a helper of that turn. The rules for the helper's agent and its tool lists apply.
-// asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor chooses its ID.
+// AskFor asks a user to decide a request or answer a question. The request comes from a tool call of the agent of a
+// running turn, or from a helper of that turn. The rules for the helper's agent and its tool lists apply. asked is a
+// cli.ApprovalAsked or a cli.QuestionAsked; AskFor chooses its ID.
 //
 // AskFor waits for the decision or the expiry. If ctx ends, it withdraws the request. It returns ErrNoTurn if the turn
 // is not running.
@@ -60,7 +60,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // otherwise the next process asks again
+	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // after a detach, the next process asks again
 		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
 	if r.life.Err() != nil {
@@ -70,7 +70,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 }
 
 // expect returns the channel for the decision on a request that ductor makes for the agent. The caller must call giveUp
-// afterwards.
+// when it stops waiting.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -110,9 +110,9 @@ func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 // AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as an agent in a terminal.
 // of names the agent. Rules do not apply, and no rule is created.
 //
-// AskForTerminal waits for the decision or the expiry. If ctx ends, it withdraws the request, unless the cause is
-// cli.ErrDetached. Then the request stays open: the agent asks the next process again under the same turn ID, and gets
-// a decision that was made in between.
+// AskForTerminal waits for the decision or the expiry. If ctx ends, it withdraws the request. If the cause is
+// cli.ErrDetached, the request stays open instead: the agent repeats it to the next process under the same turn ID, and
+// gets a decision that was made in between.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
@@ -123,20 +123,21 @@ func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.
 			s.WithdrawTurn(life, of.Turn.ID)
 		}
 	}()
-	if ctx.Err() != nil { // it expired while ductor was not running
+	if ctx.Err() != nil { // the approval expired while ductor was not running
 		return cli.Decision{}, context.Cause(ctx)
 	}
 	r := s.Open(life, of)
 	defer r.Close()
 	defer r.Drain()
 	d, err := r.ask(ctx, "terminal", Helper{}, asked)
-	if d.Reason == goneSentence { // decided as withdrawn before the agent asked again
+	if d.Reason == goneSentence { // withdrawn because the agent had not asked again
 		return cli.Decision{}, orchestrator.ErrApprovalWithdrawn
 	}
 	return d, err
 }
 
-// askAgainWait is how long a request of a terminal stays open after a start, if the terminal does not ask again.
+// askAgainWait is how long ductor keeps a request of a terminal open after a start. The terminal must repeat the
+// request within this time.
 const askAgainWait = time.Minute
 
 // awaitTerminal withdraws the request of a terminal unless the terminal asks again.

@@ -9,14 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// pattern is a rule in the configuration of a job: "Tool", "Tool(command)" or "Tool(first words *)".
+// pattern is a rule in the configuration of a job. It has the form "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // with open, the first words of a command; if empty, the pattern allows the requests of harmlessUse
-	open    bool   // further plain words may follow
+	command string // the command; its first words if open is set; if empty, harmlessUse decides
+	open    bool   // further plain words may follow command
 }
 
-// CheckRights validates the rights of a job. The text of its error is for the author of the job.
+// CheckRights validates the rights of a job. The author of the job reads its error.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
 		return fmt.Errorf("there is no permission mode %q", r.Mode)
@@ -67,16 +67,16 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
-// harmlessUse reports whether a pattern without a command allows this use of its tool. Commands must be written out in
-// the pattern, so it returns false for them. It also returns false for wider rights, and for files that accept-edits
-// would not allow to change.
+// harmlessUse reports whether a pattern without a command allows this use of its tool. It returns false for commands,
+// which a pattern must name. It also returns false for wider rights, and for files that accept-edits would not allow to
+// change.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	e := a.Request.Effect
 	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
-// openEnded lists the commands for which a rule may allow further plain words, beyond the exact command that the user
-// saw. They build, test, run targets of a project's file, or read or create files. Options are not plain words.
+// openEnded lists the commands for which a rule may allow further plain words after the words that the user saw. These
+// commands build, test, run targets of a build file, or read or create files. Options are not plain words.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",
@@ -106,7 +106,7 @@ func runners() []string {
 }
 
 // lastingCommand reports whether a lasting rule may allow exactly this command. The command must be plain and must not
-// begin with a runner. Its program must not be a path, because another program may be at that path tomorrow.
+// begin with a runner. Its program must not be a path, because the file at a path can change.
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// ProjectSettings reports whether a turn of the conversation may use the settings of its project. It may if a rule of
-// the chat allows exactly these settings.
+// ProjectSettings reports whether a turn of the conversation may use the settings of its project. A turn may use them
+// if a rule of the chat allows exactly these settings.
 func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
@@ -61,7 +61,7 @@ func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule 
 	return base
 }
 
-// projectDigest returns the same digest for the same settings. The caller must call it before secrets are removed.
+// projectDigest returns a digest of project settings. The caller must call it before secrets are removed.
 func projectDigest(p cli.ApprovalAsked) string {
 	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
 		return f.Name == projectDigestField && f.Weight == cli.LabelField
@@ -72,10 +72,9 @@ func projectDigest(p cli.ApprovalAsked) string {
 	return p.Fields[i].Value
 }
 
-// AskForProject asks users whether the turn may use project settings, and reports whether they allow it. If they do
-// not, the turn starts without the settings. AskForProject passes the question to show, and waits for the decision, the
-// expiry or the end of ctx. Only a turn with the rights of the chat asks. A session asks only once about the same
-// settings.
+// AskForProject asks users whether the turn may use project settings, and reports whether they allow it. Otherwise the
+// turn starts without the settings. AskForProject passes the question to show, and waits for the decision, the expiry
+// or the end of ctx. Only a turn with the rights of the chat asks. A session asks only once about the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)
@@ -104,7 +103,8 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	show(asked)
 	select {
 	case d := <-decided:
-		// The settings may have changed while the question was open. No user saw the new ones, so they are not allowed.
+		// The settings may have changed while the question was open. Users saw only the old settings, so new ones are
+		// not allowed.
 		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
 			return cli.WithProject
 		}

@@ -13,7 +13,7 @@ import (
 // Limits on the requests of a turn.
 const (
 	mostOpen   = 32 // open requests of one turn
-	mostEvents = 64 // events that wait to be recorded; when full, the agent's stream waits
+	mostEvents = 64 // events that wait to be recorded; when the queue is full, the agent's stream waits
 )
 
 // Sentences that agents and users read.
@@ -36,43 +36,43 @@ type RunningTurn struct {
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's words
 	Allowed []string     // the configuration's allowed tools, in the agent's words
-	Resumed bool         // events up to cli.CaughtUp happened before this process
-	// Known returns the secrets that must not be shown or stored when they appear in the agent's output. Learn adds
-	// secret answers to Known, because the agent may repeat them. Both are safe for concurrent use.
+	Resumed bool         // events before cli.CaughtUp happened before this process started
+	// Known returns the secrets that must not be shown or stored if the agent prints them. Learn adds secret answers to
+	// Known, because the agent may repeat them. Both are safe for concurrent use.
 	Known func() *secrets.Set
 	Learn func(questions []cli.Question, answers [][]string)
-	// Show receives cli.ApprovalWithdrawn for requests that the agent no longer waits for.
+	// Show receives a cli.ApprovalWithdrawn when the agent no longer waits for a request.
 	Show func(cli.Event)
 }
 
 // Requests handles the requests of one running turn: users or rules decide, and Requests passes the decision to the
-// agent. A separate goroutine handles the events from a queue. So the agent's stream does not wait for the disk, and no
-// decision is delivered from within the stream.
+// agent. A separate goroutine handles the events from a queue, so that the agent's stream neither waits for the disk
+// nor delivers decisions itself.
 type Requests struct {
 	s      *Service
 	turn   RunningTurn
-	life   context.Context // of the turn
+	life   context.Context // context of the turn
 	log    *slog.Logger
 	events chan cli.Event
 	done   chan struct{}
 
-	mu        lock                                    // held for one event or decision
+	mu        lock                                    // held while one event or decision is handled
 	delivered map[cli.ApprovalID]bool                 // requests of this process; true once the agent has the decision
-	timers    map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
-	held      []cli.Event                             // asked before CaughtUp; the agent may have withdrawn them since
-	own       map[cli.ApprovalID]ownRequest           // requests that ductor makes for the agent; nil once drained
+	timers    map[orchestrator.ApprovalID]func() bool // stop the timers; nil after Close
+	held      []cli.Event                             // requests before CaughtUp; some may be withdrawn since
+	own       map[cli.ApprovalID]ownRequest           // requests that ductor makes for the agent; nil after Drain
 }
 
-// lock is a mutex that is held while waiting for the disk or an agent. A sync.Mutex does not work in tests: in a
-// synctest bubble the clock advances only while all goroutines wait durably, and waiting for a sync.Mutex does not
+// lock is a mutex that its holder keeps while it waits for the disk or an agent. A sync.Mutex does not work in tests:
+// in a synctest bubble the clock advances only while all goroutines wait durably, and waiting for a sync.Mutex does not
 // count.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. The caller must call Drain and then Close at the end. life is the
-// context of the turn.
+// Open starts to handle the requests of a turn. At the end of the turn the caller must call Drain and then Close. life
+// is the context of the turn.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -96,7 +96,7 @@ func (r *Requests) recordContext() context.Context { return context.WithoutCance
 // HandleEvent handles an event of the turn. The agent's stream calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // the audit must be complete
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // wait in any case: the audit must be complete
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -105,7 +105,7 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is being killed, or was detached and will ask again
+	case <-r.life.Done(): // the agent is being killed, or was detached and will repeat its request
 	}
 }
 
@@ -119,7 +119,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close ends the requests. Until Close, Requests recognizes a decision that comes too late for the agent.
+// Close stops the timers and forgets the turn. Until then, Requests recognizes a decision that comes too late for the
+// agent.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -158,8 +159,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool records a tool that the agent ran. The store skips tools for which the agent asked, and tools that are
-// repeated after a restart.
+// auditTool records a tool that the agent ran. The store skips a tool if the agent asked for permission, or if a
+// previous process has recorded the tool.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -214,6 +215,11 @@ func (r *Requests) withdrawn(request cli.ApprovalID) {
 	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, request, r.s.opts.Now())
 	if err != nil {
 		r.log.Error("withdraw approval", "err", err)
+		r.s.afterFullDisk(err, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.withdrawn(request)
+		})
 	}
 	if changed {
 		r.show(approval)
@@ -244,7 +250,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	before := approval.Ruled == "" || approval.By != 0 // the previous process may have shown it
+	before := approval.Ruled == "" || approval.By != 0 // the previous process may have shown the approval as open
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false
 	}
@@ -254,7 +260,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.deliverOrLog(approval)
-	if before { // and may have died before it showed the decision
+	if before { // the chat may still show the approval as open
 		r.show(approval)
 	}
 }
@@ -269,7 +275,7 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores a request and returns the approval that stands for it.
+// record stores a request and returns the approval of that request.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
@@ -293,7 +299,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
-	// The approval was opened before the rule was created.
+	// An open approval is older than the rule that now allows it.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
@@ -325,7 +331,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // a rule belongs to the chat and applies to no other turn
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules of the chat do not apply to turns with other rights
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
@@ -335,12 +341,12 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart is a part of a sentence. It names text that ductor removed because it may be a secret.
+// hiddenPart describes text that hide removed because it may be a secret. It is a part of a sentence.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
-// hide removes secrets from an approval before it is stored and shown. Rules are created from the visible text, so an
-// approval with a secret in that text offers no rule. If hide removes more than a word, such as a whole command, users
-// cannot allow the approval.
+// hide removes secrets from an approval before it is stored and shown. Rules are created from the visible text, so hide
+// removes the offered rules if that text contained a secret. If hide removes more than a word, such as a whole command,
+// users cannot allow the approval.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)
 	if a.Request == nil {
@@ -358,7 +364,7 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 		p.Missing = hiddenPart
 	}
 	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
-	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values
+	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values, including secrets
 		a.Rule = ""
 	}
 	return a

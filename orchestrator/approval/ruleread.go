@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether an approval does nothing but read or list files below its directory. The files must not be
-// hidden or contain secrets. readsBelow decides that by their names and by the targets of links. It returns false for a
-// request with a reason.
+// readsBelow reports whether an approval does nothing but read or list files below its directory that are neither
+// hidden nor secret. It judges files by their names and by the targets of links. It returns false for a request with a
+// reason.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
@@ -40,8 +40,8 @@ func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 }
 
 // readers maps each harmless reading command to its harmless options. The commands print only the files that they name,
-// or the names and sizes of files. The options change only the form of the output. No command prints the contents of
-// files below a named directory, because hidden files and links may be there.
+// or the names and sizes of files. The options change only the form of the output. Commands that print the contents of
+// all files below a directory are missing, because hidden files and links may be there.
 func readers() map[string]string {
 	return map[string]string{
 		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw",

@@ -12,8 +12,8 @@ import (
 // do not read them to the end.
 const sameInputBytes = 2000
 
-// offeredRules returns the rules that a user can create from an approval: session lasts for the session, lasting for
-// the conversation. A rule with an empty Kind is not offered. Both rules cover the approval itself.
+// offeredRules returns the rules that a user can create from an approval: session is valid in the session, and lasting
+// in the conversation. An empty Kind means no rule. Both rules cover the approval itself.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {
@@ -50,7 +50,7 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 	return session, lasting
 }
 
-// covers reports whether rule r allows a. It does not trust the stored rule, and applies it only within the limits of
+// covers reports whether rule r allows a. A stored rule may be wrong, so covers applies it only within the limits of
 // its kind.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
@@ -75,8 +75,8 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	return false
 }
 
-// editsBelow reports whether an approval does nothing but write files below its directory, and none of them is hidden.
-// Rules and the permission mode both use it.
+// editsBelow reports whether an approval does nothing but write visible files below its directory. Rules and the
+// permission mode both use it.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {

@@ -32,11 +32,11 @@ func plainRune(r rune) bool {
 }
 
 // plainWords reports whether the words after the head of a plain command may be allowed without asking. A word must not
-// be an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of
-// a host.
+// be an option, a path out of the working directory, the name of a host, or a hidden or secret file. A link counts as
+// its target.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// After "run", a word with a colon is a script of the project, such as "test:unit". After other commands it may be
-	// host:path, or one branch onto another.
+	// host:path, or source:target of git.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "),
 		func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
@@ -48,7 +48,7 @@ func plainWord(word string, script bool) bool {
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
-// staysInside reports whether no link leads out of the working directory, or to a hidden or secret file.
+// staysInside reports whether all links stay in the working directory and lead to no hidden or secret file.
 func staysInside(links []orchestrator.Link) bool {
 	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
@@ -58,7 +58,7 @@ func staysInside(links []orchestrator.Link) bool {
 func private(path string) bool {
 	parts := strings.Split(path, "/")
 	hidden := func(part string) bool {
-		return strings.HasPrefix(part, ".") && part != "." && part != "..." // as in go test ./...
+		return strings.HasPrefix(part, ".") && part != "." && part != "..." // "..." as in go test ./...
 	}
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
@@ -86,8 +86,8 @@ func commandOf(a orchestrator.ApprovalRequest) string {
 	return p.Effect.Command
 }
 
-// digestOf returns the same digest for requests with the same effect. It ignores the fields that only identify a
-// request.
+// digestOf returns a digest of a request. Requests with the same effect have the same digest: the digest omits the
+// fields that only identify a request.
 func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
 		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
@@ -106,14 +106,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
-	if err != nil { // an input that cannot be compared equals no other
+	if err != nil { // an input that cannot be compared matches no other
 		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// The digest has its own types. Digests are stored, so they must not change if the fields of other types are renamed.
+// The digest uses types of its own. Digests are stored, so renaming a field of another type must not change them.
 type (
 	digestField struct {
 		Name, Value string
@@ -136,7 +136,7 @@ type (
 	digestOption struct{ Label, Description string }
 )
 
-// each applies f to all elements. It returns nil for nil, which a digest distinguishes from an empty slice.
+// each applies f to all elements. It returns nil for nil: a digest distinguishes nil from an empty slice.
 func each[A, B any](all []A, f func(A) B) []B {
 	if all == nil {
 		return nil

@@ -15,23 +15,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Service.
+// Options configures a Service.
 type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Screen orchestrator.ApprovalScreen // shows approvals; if nil, no user is asked and their requests are denied
-	// Approvers returns the users who decide the requests of a user's turn in a group. If Approvers is nil, that user
-	// decides. In a private chat the user of the chat always decides.
+	Screen orchestrator.ApprovalScreen // shows approvals; nil denies every request without asking
+	// Approvers returns the users who may decide the requests of a user's turn in a group. If Approvers is nil, that
+	// user decides. In a private chat the user of the chat always decides.
 	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	Timeout   time.Duration // for a decision; after it the request is denied
+	Timeout   time.Duration // how long users have to decide before the request is denied
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them; a user must decide.
 	Protected []string
 	// Files returns access to the files of a sandbox.
 	Files func(in cli.Sandbox) (Files, error)
 
-	// Enter reports whether ductor is still running. If it is, the caller must call leave when its work is done, and
-	// ductor waits for that before it ends.
+	// Enter reports whether ductor is still running. If so, the caller must call leave when its work is done; ductor
+	// waits for leave before it ends.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -39,7 +39,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents is the part of the gateway that a Service needs. *service.Service implements it and documents its methods.
+// Agents are the methods of service.Service that a Service needs.
 type Agents interface {
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
@@ -53,7 +53,7 @@ type Service struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	turns map[cli.TurnID]*Requests // of running turns
+	turns map[cli.TurnID]*Requests // running turns
 }
 
 // New creates a Service.
@@ -113,31 +113,36 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// withdrawAgain is the pause between attempts to withdraw approvals while the disk is full.
-const withdrawAgain = 5 * time.Second
+// afterFullDisk calls again after a pause if err means that the disk is full. If ductor ends before that, the next
+// process does what again would do.
+func (s *Service) afterFullDisk(err error, again func()) {
+	const pause = 5 * time.Second
+	if !errors.Is(err, orchestrator.ErrDiskFull) {
+		return
+	}
+	s.opts.After(pause, func() {
+		if leave, ok := s.opts.Enter(); ok {
+			defer leave()
+			again()
+		}
+	})
+}
 
-// WithdrawTurn closes the approvals of a turn that has ended. It tries again while the disk is full.
+// WithdrawTurn closes the approvals of a turn that has ended. It retries while the disk is full.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
-	if errors.Is(err, orchestrator.ErrDiskFull) {
-		s.opts.After(withdrawAgain, func() {
-			if leave, ok := s.opts.Enter(); ok { // otherwise the next process withdraws them
-				defer leave()
-				s.WithdrawTurn(context.WithoutCancel(ctx), turn)
-			}
-		})
-	}
 	if err != nil {
 		s.log.Error("withdraw the approvals of a turn", "turn", turn, "err", err)
+		s.afterFullDisk(err, func() { s.WithdrawTurn(context.WithoutCancel(ctx), turn) })
 	}
 	for _, approval := range approvals {
 		s.show(approval)
 	}
 }
 
-// WithdrawEnded is for the start of ductor. It closes the approvals of turns that do not continue, and updates the
-// chats that still show them as open. Approvals of continuing turns stay open, because their agents ask again.
-// Approvals of terminals stay open too, because a terminal may need a moment to ask again.
+// WithdrawEnded cleans up when ductor starts. It closes the approvals of turns that have ended, and updates the chats
+// that still show closed approvals as open. Approvals of running turns stay open, because their agents repeat the
+// requests. Approvals of terminals stay open too, because a terminal may need a moment to repeat them.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
@@ -181,7 +186,6 @@ func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 
-// mayDecide reports whether a user is an approver.
 func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
@@ -197,7 +201,7 @@ func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	return []orchestrator.PersonID{p.Person}
 }
 
-// random returns an unguessable word made of n random bytes.
+// random returns n random bytes as text.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

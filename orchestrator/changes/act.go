@@ -21,8 +21,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange is Changes for a user who wants to change files. It also checks the user's rights, and returns an error if a
-// running turn may have written in the same repositories.
+// toChange returns the same as Changes, for a user who wants to change files. It checks the user's rights, and returns
+// an error if a running turn may have written in the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -34,7 +34,7 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
-// turnToChange is toChange for a turn; it rejects checkpoints.
+// turnToChange is toChange for turns. It rejects checkpoints.
 func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges,
 	error) {
 	c, err := s.toChange(ctx, by, string(turn))
@@ -90,8 +90,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan for all repositories of c. For each one, trees selects the tree to restore and the tree that the
-// files must match now.
+// plan creates a plan for all repositories of c. trees selects two trees of each repository: the tree to restore (to),
+// and the tree that the files must match now (from).
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
@@ -112,7 +112,8 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores all repositories. If a file is in the way, it restores none.
+// carryOut restores all repositories. It checks all of them first: if a file cannot be restored, carryOut changes
+// nothing.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {
@@ -218,7 +219,6 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// mostListed limits the list of checkpoints.
 const mostListed = 60
 
 func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.TurnChanges, error) {
@@ -235,7 +235,6 @@ func (s *Service) SessionChanges(ctx context.Context, in orchestrator.Conversati
 	return slices.DeleteFunc(all, func(c orchestrator.TurnChanges) bool { return c.Session != session }), err
 }
 
-// placeOf returns the working directory and environment of a conversation.
 func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (git.Place, error) {
 	st, err := s.engine.Status(ctx, in)
 	if err != nil {

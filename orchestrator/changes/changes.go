@@ -25,12 +25,12 @@ type Engine interface {
 	Directory(path string) (string, error)
 }
 
-// Options configure a Service. Sandboxes may be nil, all others are required.
+// Options configures a Service. All fields but Sandboxes are required.
 type Options struct {
 	Store     orchestrator.ChangeStore
 	Sandboxes orchestrator.Sandboxes
 	Secrets   func(dir string) *secrets.Set // secrets to hide in the diffs of a directory
-	Hold      time.Duration                 // limits how long a write waits for the snapshot before it; 0 means 2 s
+	Hold      time.Duration                 // how long a write waits at most for the snapshot before it; 0 means 2 s
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -41,12 +41,12 @@ type Service struct {
 	opts   Options
 	engine Engine
 	git    *git.Git
-	life   context.Context // of background work
+	life   context.Context // context of background work
 	end    context.CancelFunc
 	wg     sync.WaitGroup
 	work   sync.Mutex // held while a user's command changes files
 
-	order   atomic.Int64 // counts starts and ends of turns
+	order   atomic.Int64 // number of starts and ends of turns
 	mu      sync.Mutex
 	watches map[cli.TurnID]*watch
 }
@@ -66,7 +66,7 @@ func New(o Options) *Service {
 // Attach connects components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
-// Close waits for background work. All turns must have ended. When ctx ends, Close cancels the remaining work.
+// Close waits for background work. All turns must have ended. If ctx ends, Close cancels the remaining work.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
@@ -144,7 +144,8 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks turns that wrote in the same repository at the same time. Their changes cannot be distinguished.
+// mix marks w and each turn that wrote in the same repository at the same time, because their changes cannot be
+// distinguished.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +184,8 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in a repository. While the repositories of the turn are unknown, it returns
-// true if the turn may work there.
+// worksIn reports whether the turn works in a repository. If the turn's repositories are not known yet, it returns true
+// if the turn's directory lies in top.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone
@@ -234,8 +235,8 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// repeatSnapshots is for the time after a user changed files. It takes a new snapshot for each running turn that has
-// not written anything.
+// repeatSnapshots takes a new snapshot for each running turn that has not written anything. It runs after a user
+// changed files.
 func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
@@ -262,7 +263,7 @@ func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChange
 	}
 }
 
-// Prune deletes records older than before, including their snapshots.
+// Prune deletes records older than before, and their snapshots.
 func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		old, err := s.opts.Store.OldChanges(ctx, before, 100)

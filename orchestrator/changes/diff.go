@@ -11,7 +11,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostDiff limits the size of a diff.
 const mostDiff = 8 << 20
 
 func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
@@ -50,14 +49,14 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning returns the record with the state to compare files with.
+// beginning returns the record whose snapshot the files are compared with.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)
 	if err != nil {
 		return from, err
 	}
-	for _, c := range all { // the newest first
+	for _, c := range all { // all starts with the newest
 		if c.Checkpoint || c.Session != session {
 			continue
 		}

@@ -15,11 +15,10 @@ import (
 // Time limits.
 const (
 	holdMost  = 2 * time.Second  // default for how long a write waits for the snapshot before it
-	lookMost  = 2 * time.Minute  // for that snapshot; even a late one makes the next one faster
+	lookMost  = 2 * time.Minute  // for the snapshot before a turn; even a late one makes the next one faster
 	afterMost = 20 * time.Second // for the snapshot after a turn
 )
 
-// watch observes the file changes of one turn.
 type watch struct {
 	s       *Service
 	turn    orchestrator.Turn
@@ -30,9 +29,9 @@ type watch struct {
 	mu     sync.Mutex
 	before before
 	writes writes
-	from   int64                        // the start of the turn, in Service.order
-	to     int64                        // its end; 0 while it runs
-	shared *orchestrator.ConversationID // the conversation whose turn wrote at the same time; nil for none
+	from   int64                        // value of Service.order at the start of the turn
+	to     int64                        // value of Service.order at the end of the turn; 0 while it runs
+	shared *orchestrator.ConversationID // conversation of another turn that wrote at the same time; nil for none
 }
 
 // before is the snapshot before a turn.
@@ -101,7 +100,7 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the previous process took its snapshot before them
+	if w.resumed { // the previous process took its snapshot before these tools started
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -145,7 +144,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the answer is sent now
+		w.writes.tooEarly() // the agent gets its answer now, so it may write before the snapshot is complete
 	}
 }
 
@@ -156,7 +155,7 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that ductor answered a request: its tool may write from now on.
+// answered records that ductor answered a request: the requested tool may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +192,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer cancel()
 	select {
 	case <-w.before.ready:
-	case <-ctx.Done(): // it continues, so that the next snapshot is faster
+	case <-ctx.Done(): // let it continue, because it makes the next snapshot faster
 		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
@@ -209,7 +208,6 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	return changed
 }
 
-// drop deletes the snapshot before the turn.
 func (w *watch) drop() {
 	ctx, cancel := context.WithTimeout(w.s.life, afterMost)
 	defer cancel()
@@ -267,7 +265,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the snapshot before the turn is missing. It returns "" if the snapshot is not missing.
+// reason returns why the snapshot before the turn is unusable, or "" if it is usable.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +275,7 @@ func (w *watch) reason() orchestrator.NoUndo {
 	return w.before.why
 }
 
-// clockSlack is longer than the delay of a file system's clock.
+// clockSlack exceeds the inaccuracy of a file system's clock.
 const clockSlack = 50 * time.Millisecond
 
 // touched reports whether any file may have been written since the turn started.
@@ -294,7 +292,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without those in nested repositories. Nested repositories have trees of their own.
+// restorable returns the changes without changes of nested repositories, which have trees of their own.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

@@ -12,14 +12,14 @@ import (
 type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // unfinished tools that may write; false while waiting for an answer
-	asks  map[cli.ApprovalID]bool // requests of tools; true if the tool may write
-	// early lists the tools that started before the snapshot was complete, without asking, and that may write.
-	// unknownTool stands for any other write before then.
+	asks  map[cli.ApprovalID]bool // requests for permission; true if the tool may write
+	// early lists the tools that may write, did not ask, and started before the snapshot was complete. unknownTool
+	// stands for a write without a known tool.
 	early        map[cli.ToolID]bool
 	snapshotDone bool // the snapshot before the turn is complete or has failed
 }
 
-// unknownTool is not the ID of any tool.
+// unknownTool is an ID that no tool has.
 const unknownTool cli.ToolID = "\x00"
 
 func newWrites() writes {
@@ -33,7 +33,7 @@ func (w *writes) possible() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
-// tooEarly records a write, if the snapshot is not complete.
+// tooEarly records a write of an unknown tool if the snapshot is not complete.
 func (w *writes) tooEarly() {
 	if !w.snapshotDone {
 		w.early[unknownTool] = true
@@ -50,7 +50,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // until now it seemed only to read
+		if _, known := w.tools[ev.ID]; !known { // the first event named a tool that only reads
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:

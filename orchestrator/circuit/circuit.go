@@ -1,5 +1,5 @@
-// Package circuit is the circuit breaker of agents: after several failed turns in a row, or at its usage limit, an
-// agent gets no turns for a while.
+// Package circuit is the circuit breaker of agents. An agent gets no turns for a while after several failed turns in a
+// row, and while it is at its usage limit.
 package circuit
 
 import (
@@ -12,16 +12,16 @@ import (
 	"ductor/cli"
 )
 
-// The first and the longest pause of an agent that failed too often. The pause doubles with each further failure.
+// The first and the longest pause of an agent after too many failures. The pause doubles with each further failure.
 const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 )
 
-// Breakers record how the last turns of each agent in each environment ended. A nil Breakers never opens. Safe for
+// Breakers records how the last turns of each agent in each environment ended. A nil Breakers never opens. Safe for
 // concurrent use.
 type Breakers struct {
-	failures int // number of failures in a row that open a breaker
+	failures int // number of failures in a row after which an agent pauses
 	now      func() time.Time
 
 	mu     sync.Mutex
@@ -35,14 +35,14 @@ type agent struct {
 
 // state holds two independent facts about an agent: its limit and its failures.
 type state struct {
-	limit *cli.Failure // its current usage limit; nil for none
+	limit *cli.Failure // current usage limit; nil for none
 
-	failed int          // failed turns in a row
+	failed int          // number of failed turns in a row
 	last   *cli.Failure // the last failure
-	paused time.Time    // when the pause ends
+	paused time.Time    // end of the pause
 }
 
-// New creates breakers that open after the given number of failures in a row. If it is 0, they open only for agents at
+// New creates Breakers that open after this number of failures in a row. If failures is 0, they open only for agents at
 // their usage limit.
 func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
@@ -85,7 +85,7 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict is the meaning of a turn's end for the health of its agent.
+// verdict classifies the end of a turn by what it shows about the agent.
 type verdict int
 
 const (
@@ -147,7 +147,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
 	return b.states[agent{in.Name(), name}].failed < b.failures
 }
 
-// All returns the reasons of all agents in an environment that get no turns now, sorted by agent.
+// All returns the reasons that Open returns for the agents of an environment, sorted by agent. It omits agents that get
+// turns.
 func (b *Breakers) All(in cli.Sandbox) (all []*cli.Failure) {
 	if b == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// Options configure an Engine. All fields are required.
+// Options configures an Engine. All fields are required.
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
@@ -30,7 +30,7 @@ type Options struct {
 	// SideRequest returns the base request for questions of a conversation: the environment and directory of the
 	// conversation's next turn.
 	SideRequest func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
-	Budget      func() int // most tokens of history that a model is told
+	Budget      func() int // maximum number of tokens of history in a question
 	Shorten     side.Shortener
 	Works       Works
 	Now         func() time.Time
@@ -53,21 +53,20 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is an unanswered question with its running agents. A question to a group has several agents. A question has
-// none before the first agent starts, and between two agents.
+// question is an unanswered question with its running agents. A question to a group has several agents. No agent runs
+// before the first one starts and between two agents.
 type question struct {
 	running int
-	lanes   map[lane]bool // that the agents use
+	lanes   map[lane]bool // lanes that the agents use
 	cancel  context.CancelCauseFunc
 }
 
-// lane identifies an agent's own part of a session.
+// lane identifies the part of a session that belongs to one agent. Only one question at a time may use it.
 type lane struct {
 	session orchestrator.SessionID
 	of      orchestrator.AgentEnv
 }
 
-// questionKey is the context key of a *question.
 type questionKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
@@ -121,29 +120,30 @@ func both(first, second func(cli.Event)) func(cli.Event) {
 // approach is a way to ask an agent.
 type approach struct {
 	kind         orchestrator.EntryKind
-	role         string // of the agent
-	instructions string // the system prompt
+	role         string // name of the agent's role
+	instructions string // system prompt
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
-	fresh        bool         // in a new session of the agent, which is not continued later
-	until        int64        // the number of the last entry of the session that the agent is told
-	quoted       []cli.TurnID // entries that the question quotes
+	fresh        bool         // use a new session of the agent, which later questions do not continue
+	until        int64        // number of the last entry of the session that the agent may see
+	quoted       []cli.TurnID // entries that quotes contains, so that the history omits them
+	quotes       string       // follows the question, but is not part of its entry
 }
 
-// asking is a question that is sent to an agent, with all that is needed to store its entry.
+// asking is a question that is sent to an agent, with the data for its entry.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach
 	at      cli.Request
 	session orchestrator.Session
 	entry   orchestrator.Turn
-	leftOut int // number of entries that the agent could not be told in full
+	leftOut int // number of entries that were shortened or left out
 	hidden  *secrets.Set
 	steps   steps.Recorder
 }
 
-// record records an event of the agent without secrets.
+// record removes secrets from an event of the agent and records it.
 func (r *asking) record(ev cli.Event) {
-	if ended, is := ev.(cli.ToolEnded); is { // color codes could split a secret
+	if ended, is := ev.(cli.ToolEnded); is { // remove color codes first, because they could split a secret
 		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
 		ev = ended
 	}
@@ -194,7 +194,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
 		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
-		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted it meanwhile, and still gets the answer
+		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted the session, but still gets the answer
 			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
 			stored = nil
 		}
@@ -208,7 +208,6 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	return a, nil
 }
 
-// modelOf returns the model of a question.
 func (e *Engine) modelOf(ctx context.Context, q orchestrator.ConsultQuestion,
 	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
 	if q.Model.Agent != "" {
@@ -223,7 +222,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome of an entry. err is nil if the entry has an answer.
+// outcomeOf returns the outcome of an entry. err is nil if the agent answered.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -242,8 +241,8 @@ func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	return o
 }
 
-// The system prompts of a consulted agent, with and without access to files. They override the plan instructions of its
-// read-only mode.
+// The system prompts of a consulted agent, with and without access to files. They override the instructions of the
+// agent's plan mode, in which it may only read.
 const (
 	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
 		"nothing. " + answering
@@ -256,8 +255,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent shows the agent the entries of the session that it missed, and asks the question. If the agent cannot resume
-// its own session, askAgent asks in a new one.
+// askAgent shows the agent the entries of the session that it has not seen, and asks the question. If the agent cannot
+// resume its own session, askAgent asks in a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -301,14 +300,14 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 		return cli.Result{}, err
 	}
 	result, err := r.by.ask(ctx, r.at, side.Question{
-		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text, Instructions: r.by.instructions,
+		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.quotes, Instructions: r.by.instructions,
 		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)
 			r.record(ev)
 		},
 	})
-	if err == nil { // some agents name their session only at the end
+	if err == nil { // some agents report their session only at the end
 		known.Learn(record, cli.SessionStarted{AgentSessionID: result.AgentSessionID})
 		known.Learn(record, result)
 	}
@@ -321,7 +320,7 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
 }
 
-// LastWorker is Last for the model that last worked in a session.
+// LastWorker is Last for work: it returns the model that last worked in a session.
 func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
 	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
@@ -349,7 +348,7 @@ func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	return len(e.shownIn(in))
 }
 
-// Abort implements orchestrator.Consults. A running Ask returns later, when all processes of its agent are dead.
+// Abort implements orchestrator.Consults. A running Ask returns when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -360,8 +359,8 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
-// shownIn returns the unanswered questions of a conversation, and of those conversations whose activity this one shows.
-// mu is held.
+// shownIn returns the unanswered questions of all conversations whose activity the conversation shows, including its
+// own. The caller holds mu.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for of, here := range e.asking {
 		if of.Shown() == in {

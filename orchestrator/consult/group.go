@@ -32,7 +32,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		defer mu.Unlock()
 		step(s)
 	}
-	var said []cli.TurnID // the entries of the group
+	var said []cli.TurnID // entries that the group has stored
 	for round := 1; round <= q.Rounds; round++ {
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
@@ -53,7 +53,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	return all, ended(all.Conclusion)
 }
 
-// ended returns the error that ends the whole group, or nil if it continues.
+// ended returns the error that ends the whole group. It returns nil if the group continues.
 func ended(steps ...orchestrator.GroupStep) error {
 	for _, s := range steps {
 		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) ||
@@ -68,8 +68,8 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model that answered in the previous round, and shows it the other models' answers. The history for
-// the models ends at by.until, so they do not see the answers of the current round.
+// round asks each model that answered in the previous round. From the second round on, it shows each model the answers
+// of the others. The history for the models ends at by.until, so it contains no answers of the current round.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
 	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
@@ -83,8 +83,9 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 				continue
 			}
 			others := slices.Delete(slices.Clone(before), i, i+1)
-			ask.Text, ask.Context = reconsider+quoted(others), orchestrator.ContextFiles{}
-			own := before[i].Answer.Entry // unless the agent is asked in a new session, it knows this one
+			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
+			by.quotes = "\n\n" + quoted(others)
+			own := before[i].Answer.Entry // the model's own session contains this entry, if the model is asked in it
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
 		asked.Go(func() {
@@ -99,7 +100,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 
 const (
 	reconsider = "Other models answered the same question. " +
-		"Say where they are right and you were wrong, and where not; then answer the question again.\n\n"
+		"Say where they are right and you were wrong, and where not; then answer the question again."
 	weigh = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\n" +
 		"The question:\n"
 )
@@ -110,8 +111,9 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	ask := q.ConsultQuestion
-	ask.Model, ask.Text = s.Model, weigh+q.Text+"\n\nThe answers:\n\n"+quoted(steps)
-	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said})
+	ask.Model, ask.Text = s.Model, weigh+q.Text
+	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said,
+		quotes: "\n\nThe answers:\n\n" + quoted(steps)})
 	return s
 }
 
@@ -124,8 +126,8 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Assumed size of a question apart from its text, in tokens: the agent's system prompt, and the answer. Agents differ,
-// and no agent reports these numbers in advance.
+// Assumed size of a question besides its text, in tokens: the agent's system prompt, and the answer. Agents differ, and
+// no agent reports these numbers in advance.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800

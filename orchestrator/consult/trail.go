@@ -7,10 +7,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// trail audits the tools of an agent that is not the conversation's own. Only the agent's stream uses it.
+// trail audits the tools of an agent other than the conversation's own agent. Only the goroutine of the agent's stream
+// uses it.
 type trail struct {
 	e    *Engine
-	of   orchestrator.AuditEntry // the fields that all entries share; Call is the agent's turn
+	of   orchestrator.AuditEntry // fields that all entries share; Call is the ID of the agent's turn
 	hide func(text string) string
 
 	tools map[cli.ToolID]cli.ToolStarted // running tools
@@ -21,13 +22,13 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call returns an ID for a tool call. No call of the conversation's own agent can have this ID.
+// call returns an ID for a tool call that differs from all IDs of the conversation's own agent.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
 // mostReason limits the error text of a failed tool in the audit, in bytes.
 const mostReason = 200
 
-// observe records a tool when the tool has ended. The store skips tools for which the agent asked.
+// observe records a tool when the tool has ended. The store skips a tool if the agent asked for permission.
 func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:

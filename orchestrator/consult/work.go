@@ -12,8 +12,8 @@ import (
 
 // Works connects an Engine to the turns for which agents work. All fields are required.
 type Works struct {
-	// AskFor asks the users of a running turn to decide a request. The request comes from another agent, which works
-	// for that turn; see orchestrator.ActiveTurns.
+	// AskFor asks the users of a running turn to decide a request of another agent that works for the turn; see
+	// orchestrator.ActiveTurns.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
 	// Decide passes a decision to the agent of a turn; see orchestrator.Gateway.
 	Decide func(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
@@ -50,8 +50,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		}})
 }
 
-// lent returns the base request for work, with the rights of the turn that needs it. A temporary bypass is not
-// included, because it could end while the agent works. Users decide instead.
+// lent returns the base request for work, with the rights of the turn w.For. It replaces a temporary bypass by cli.Ask,
+// because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
@@ -94,7 +94,7 @@ type helper struct {
 	who  orchestrator.Helper
 	life context.Context
 
-	wg     sync.WaitGroup                        // of goroutines that wait for a decision
+	wg     sync.WaitGroup                        // goroutines that wait for a decision
 	asking map[cli.ApprovalID]context.CancelFunc // used only by the agent's stream
 	trail  *trail
 }
@@ -123,7 +123,7 @@ func (h *helper) observe(ev cli.Event) {
 // undecided is the answer that the agent gets if no user could decide.
 const undecided = "No user can be asked any more, so it was denied."
 
-// ask asks the users of the turn to decide. The agent's stream does not wait for that.
+// ask asks the users of the turn to decide. It does not wait for the decision, so that the agent's stream continues.
 func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	ctx, giveUp := context.WithCancel(h.life)
 	h.asking[id] = giveUp

@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop implements bot.Desk. Queued turns do not start until Stop has committed. The card of the running turn shows the
-// stop once that turn has ended.
+// Stop implements bot.Desk. Queued turns do not start until Stop has committed. The card of the running turn shows that
+// it was stopped once the turn has ended.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -51,7 +51,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// abortTurn aborts a turn if the user may abort it and the turn is older than the press. It returns nil otherwise. It
+// abortTurn aborts a turn if the user may abort it and the turn is older than the press. Otherwise it returns nil. It
 // does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
@@ -76,7 +76,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // it ended with the previous process
+		case c.start.redelivered != nil: // the turn ended with the previous process
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -84,13 +84,13 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and removes turns from the queue. It stores both in one commit with the result of
-// answer. first is the turn that Stop has already aborted; it may have ended since.
+// abort aborts the running turn and removes turns from the queue. It stores both changes and the result of answer in
+// one commit. first is the turn that Stop has already aborted. That turn may have ended since.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // possibly a turn that has just started
+	now := c.running.Load() // may be another turn, which has just started
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
@@ -110,9 +110,9 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
 	}
 	handled := answer(report)
-	// If the store cannot record the abort now, it must do so later: otherwise the next process would run these turns.
+	// If the store cannot record the abort now, record retries: otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		defer func() { handled.Notices = nil }() // the caller knows that they were not stored
+		defer func() { handled.Notices = nil }() // a retry stores no notices, because the caller sees the error
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})
 	for _, w := range dropped {

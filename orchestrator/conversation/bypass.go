@@ -28,18 +28,18 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed reports whether the conversation is in bypass: a user chose it in this conversation, it applies in the given
-// environment, and it has not ended.
+// bypassed reports whether the conversation is in bypass in the given environment: a user chose it there, and its time
+// has not ended.
 func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver is called by a timer when a bypass ends at until. The timer does not depend on changes of the wall clock.
-// In the meantime the user may have chosen another bypass, or ended this one.
+// bypassOver is called by a timer at until, the end of a bypass. The timer does not depend on changes of the wall
+// clock. In the meantime the user may have ended the bypass or chosen another one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
-		return // the next start ends it
+		return // the next start ends the bypass
 	}
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
@@ -50,13 +50,12 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	if turn != "" {
 		c.leaveBypass(ctx, turn)
 	}
-	if ended { // and no turn runs in it any more
+	if ended { // the mode changed; otherwise a user had already ended the bypass
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
-// expire ends the bypass that was set to end at until, or any bypass that has expired. It returns the turn that still
-// runs in bypass.
+// expire ends a bypass that ends at until or has already expired. It returns the turn that still runs in bypass.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
@@ -125,7 +124,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // it is over, and the agent does not know yet
+			turns[i].Bypass = e.now() // the bypass is over; CaughtUp switches the agent
 			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
 				return id == t.Prompt.Conversation
 			})

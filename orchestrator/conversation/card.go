@@ -6,8 +6,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// quietChat is a Chat for turns with Wants.Silence or Wants.Known, which may have nothing to show. It shows such a turn
-// only after its end, and only if the answer is neither of these.
+// quietChat is a Chat for turns with Wants.Silence or Wants.Known. It shows such a turn only after its end, unless
+// Wants.NeedNoMessage returns true.
 type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }

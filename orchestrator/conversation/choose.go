@@ -43,8 +43,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
-		// The session changes in one commit with the turn. Otherwise a second press could remove the session that the
-		// turn of the first press has started.
+		// Change the session in the same commit that stores the turn. Otherwise a second press could remove the session
+		// that the turn of the first press has started.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:
 		return e.liftBudgets(ctx, t, wants, by)
@@ -66,8 +66,8 @@ func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestr
 	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}, forget...)
 }
 
-// continueWith lets another agent run the turn. The conversation's next turns use that agent too, unless the turn
-// itself had chosen its agent.
+// continueWith lets another agent run the turn. The next turns of the conversation use that agent too, unless the agent
+// was chosen for this turn alone.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
@@ -83,7 +83,7 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants or
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// waitingJob returns the job that will run the prompt of a turn later. It returns ErrNoJob if no job will.
+// waitingJob returns the job that will run the prompt of a turn later, or ErrNoJob.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
@@ -107,7 +107,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	if err != nil {
 		return receipt, err
 	}
-	c.do(func() { // so that no other press runs between the check and the job
+	c.do(func() { // in the inbox, so that no other press runs between the check and the job
 		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
 			receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
 		}
@@ -135,20 +135,20 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}
 	receipt.Turn = id
-	// A second press, or the same one after a crash, finds the job and still has to stop the turn.
+	// A second press, or the same press after a crash, finds the job but must still stop the turn.
 	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if !created && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}
-	if err = e.StopTurn(ctx, id, by); err != nil && created { // it has just ended by itself
+	if err = e.StopTurn(ctx, id, by); err != nil && created { // the turn has just ended by itself
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
 	}
 	return receipt, err
 }
 
 // scheduleLaterFor is scheduleLater for a user who pressed a button. The job gets the rights of the chat if both the
-// turn and the user have them, limited to the chat's current mode and without bypass.
+// turn and the user have them. Its mode is at most the chat's current mode, and never bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
@@ -166,7 +166,7 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 }
 
 // scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if such a job exists.
-// most limits the mode of the chat for the job. If most is empty, the job has rights of its own.
+// most is the highest permission mode of the job. If most is empty, the job does not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	most cli.PermissionMode) (time.Time,
 	error) {
@@ -225,7 +225,7 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 }
 
 // cancelRetries cancels further attempts of a turn: the retries of a running turn, and the job that would run the turn
-// later. The receipt names the turn if the buttons of its card change, now or at the turn's end.
+// later. Receipt.Turn is set if the buttons of the turn's card change, now or at the turn's end.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)
@@ -255,8 +255,7 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// withoutJobWants adapts the wants of a job's turn for a user who runs it again, because the user wants to see the
-// result.
+// withoutJobWants adapts the wants of a job's turn for a user who runs the turn again and wants to see its result.
 func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
@@ -268,7 +267,7 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	if err != nil {
 		return err
 	}
-	t.Bypass = time.Time{} // the card no longer belongs to a running turn
+	t.Bypass = time.Time{} // a bypass ends with its turn
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 

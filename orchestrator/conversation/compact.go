@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact implements agent.Service. If the agent cannot shorten its context, it gets a new session and a short form of
-// the history.
+// Compact implements agent.Service. If the agent cannot shorten its context, ductor starts a new session of the agent
+// with a short form of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
@@ -41,7 +41,7 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if t may run only after another turn, and that turn did not succeed.
+// afterOther returns a Failure if t must run after another turn, and that turn did not succeed.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -111,12 +111,13 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 	return who, req, "", nil
 }
 
-// spender returns the user and the job whose budgets a turn counts against.
+// spender returns the user and the job whose budgets limit a turn.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget returns how much a turn may cost. 0 means no limit. If a budget is spent, it returns a *cli.Failure.
+// withinBudget returns how much a turn may cost in US dollars. 0 means no limit. If a budget is spent, withinBudget
+// returns a *cli.Failure.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil
@@ -139,7 +140,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets warns a chat if most of a budget is spent. It does so once in each period of the budget.
+// warnOfBudgets warns a chat if most of a budget is spent, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

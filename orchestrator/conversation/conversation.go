@@ -1,5 +1,5 @@
-// Package conversation runs conversations: their queues, turns and sessions, with history, steering, delivery and
-// recovery.
+// Package conversation runs conversations: their queues, turns and sessions. It also handles history, steering,
+// delivery and recovery.
 //
 // Package bot shows conversations in Telegram, package cli runs the agents, and internal/store stores everything.
 // Package orchestrator defines the interfaces to them.
@@ -18,72 +18,71 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// conversation is the queue of one conversation, with its running turn. Its state belongs to the messages in its inbox:
-// no other code accesses it. Messages also make the commits that change the queue, so no lock is held during a commit.
+// conversation is the queue of one conversation, with its running turn. Only functions that run in the inbox access its
+// state. They also make the commits that change the queue, so no lock is held during a commit.
 type conversation struct {
 	inbox inbox
 	e     *Engine
 	id    orchestrator.ConversationID
 
-	// running is the running turn, or nil. All goroutines may load it. Only messages store it, and they store a new
-	// value for each change.
+	// running is the running turn, or nil. All goroutines may load it. Only functions in the inbox store a new value.
 	running atomic.Pointer[running]
 
-	aborts  atomic.Int32 // aborts that are not recorded yet; until they are, no queued turn starts
+	aborts  atomic.Int32 // unrecorded aborts; until they are recorded, no queued turn starts
 	queue   []waiting
 	start   start
 	cleared int // number of aborts that emptied the queue
-	// showing has a cancel function for each outcome that the chat does not show yet.
+	// showing has a function for each outcome that the chat does not show yet. The function cancels the delivery.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
 	last    lastTurn        // used by the running turn
 	titles  titles
 }
 
-// lastTurn is the last ended turn.
 type lastTurn struct {
 	turn   turn.Last
-	absent map[string]string // the owner's MCP servers that it went without, with the reason
+	absent map[string]string // reasons why the turn did not get some MCP servers of the owner, by server
 }
 
 // start determines when queued turns start after a restart of ductor.
 type start struct {
-	later bool // once the outcomes that the previous process had not shown are shown
-	// redelivered is closed when the chat shows those outcomes. It is nil if the previous process left none.
+	later bool // start turns only after the outcomes of the previous process are shown
+	// redelivered is closed when the chat shows the outcomes of the previous process. It is nil if all of them are
+	// shown.
 	redelivered <-chan struct{}
 }
 
 type waiting struct {
 	turn    orchestrator.Turn
-	shown   bool        // the chat shows that it waits
-	remains cli.Remains // of a turn that the previous process was running; empty for a turn that has not run
+	shown   bool        // the chat shows that the turn waits
+	remains cli.Remains // what the previous process left of the turn; empty for a turn that has not run
 	// cardOpened is set if the previous process may have opened the turn's card.
 	cardOpened bool
-	after      <-chan struct{} // closed when the turn may run; nil: at once
+	after      <-chan struct{} // closed when the turn may run; nil: immediately
 }
 
-// running is a running turn. It is immutable.
+// running is a running turn. A running is immutable.
 type running struct {
 	turn    orchestrator.Turn
 	started time.Time
-	req     *cli.Request // the request to its agent; nil before
-	// promptSent is set when the turn's start is stored, right before the agent gets the prompt. It is nil while req is
-	// nil.
+	req     *cli.Request // the request to the agent; nil until it is prepared
+	// promptSent is set when the store has recorded the turn's start, right before the agent gets the prompt. It is nil
+	// as long as req is nil.
 	promptSent *atomic.Bool
 	ctx        context.Context // ends when the turn is aborted
 	cancel     context.CancelCauseFunc
-	retries    context.Context // ends when no retry may follow: with the turn, or when a user wants no retries
+	retries    context.Context // ends when the turn ends or when a user wants no retries
 	noRetries  context.CancelFunc
 	helpers    *helpers
-	cleared    int           // the conversation's cleared when another message replaced this turn
-	over       chan struct{} // closed once all its processes are dead and the delivery of its outcome was tried
+	cleared    int           // conversation.cleared when another message replaced this turn
+	over       chan struct{} // closed once all processes are dead and the delivery of the outcome was tried
 }
 
-// is reports whether r is the turn with this ID and that turn has not ended.
+// is reports whether r is the turn with this ID. It returns false if r is nil.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do runs f as a message of the conversation's inbox. It returns after f, and after the start of the turn that may run
-// then, so that an abort finds that turn. Messages must not call do.
+// do runs f in the conversation's inbox, and then starts the next turn if possible. So an abort after do finds that
+// turn. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -118,12 +117,12 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// turnEnded starts the next turn. It closes the channel over of the ended turn after the delivery of that turn's
+// turnEnded ends the running turn; do starts the next one. turnEnded closes running.over after the delivery of the
 // outcome was tried.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
-		<-shown // deliver closes it in any case
+		<-shown // deliver closes shown even if the delivery fails
 		close(over)
 	})
 }
@@ -134,7 +133,7 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 		now := *c.running.Load()
 		now.turn, now.req, now.promptSent = t, &req, promptSent
 		c.running.Store(&now)
-		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since it was prepared
+		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since its preparation
 			now.cancel(turn.ErrBypassOver)
 		}
 	})
@@ -149,7 +148,6 @@ func (c *conversation) ahead() int {
 	return n
 }
 
-// find returns the index of a turn in the queue, or -1.
 func (c *conversation) find(id cli.TurnID) int {
 	return slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.ID == id })
 }
@@ -160,15 +158,14 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox handles messages one at a time, in order. Only the message that is being handled may access the state of the
-// conversation.
+// inbox runs functions one at a time, in order. Only the function that runs may access the state of the conversation.
 //
-// Senders wait for their messages. If no other message is being handled, the sender handles its own message, which
-// saves a switch of goroutines. A goroutine handles the messages that arrive in the meantime. It ends after the last of
-// them, so it does not outlive the senders.
+// Callers wait for their functions. If no other function runs, the caller runs its own function, which saves a switch
+// of goroutines. A new goroutine runs the functions that arrive in the meantime. It ends after the last of them, so it
+// does not outlive the callers.
 type inbox struct {
-	mu       sync.Mutex // guards messages only; not held while a message is handled
-	messages []message  // the first one is being handled
+	mu       sync.Mutex // guards messages only; not held while a function runs
+	messages []message  // the first one runs now
 }
 
 // message is a function to call and a channel to close afterwards.
@@ -190,7 +187,7 @@ func (in *inbox) handle(f func()) {
 	}
 }
 
-// add appends a message. It reports whether no other message is waiting or being handled.
+// add appends a message. It returns true if m is the only message, so that the caller must run m.
 func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -205,7 +202,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the handled message and returns the next one. It returns false if no message waits.
+// next removes the first message, which has been handled, and returns the next one, or false.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// heldAgents delays decisions that allow an agent to continue. It waits until the snapshot of the files is complete,
-// but not too long. The user who decides does not wait.
+// heldAgents is a Gateway that delays decisions to allow a request until the snapshot of the files is complete, but not
+// too long. The user who decides does not wait.
 type heldAgents struct {
 	orchestrator.Gateway
 	e *Engine
 }
 
-// Decide passes a decision to the agent at once, or returns nil and passes it later. If ductor or the turn ends before
-// that, the decision is not lost: either the agent no longer needs it, or the agent asks again.
+// Decide passes a decision to the agent immediately, or returns nil and passes it later. If ductor or the turn ends in
+// between, the decision is not lost: either the agent no longer needs it, or the agent repeats its request.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
 	if !d.Allow || files == nil {

@@ -15,18 +15,17 @@ import (
 // delivery is the delivery of an outcome to the chat.
 type delivery struct {
 	turn   orchestrator.Turn
-	stored <-chan bool // see record
+	stored <-chan bool // the result of record
 	show   func(context.Context, orchestrator.Outcome) error
-	// After the chat shows the outcome, changed computes the file changes of the turn, and amend adds them to the shown
+	// changed computes the file changes of the turn after the chat shows the outcome, and amend adds them to the shown
 	// outcome. changed is nil if there are no changes to compute.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
 // deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
-// has it, but at most for Options.DeliveryWait, because an unreachable chat must not delay the agent. After that the
-// next turn runs. The events of this turn wait in its Fanout, so that outcomes of one conversation are shown one after
-// another.
+// has it, but at most for Options.DeliveryWait: an unreachable chat must not delay the agent. Then the next turn runs.
+// The events of that turn wait in its Fanout, so that the outcomes of a conversation are shown one after another.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -37,8 +36,8 @@ func (c *conversation) deliver(ctx context.Context, d delivery) {
 	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
 }
 
-// amend adds the file changes to an outcome that the chat already shows. It reports whether the chat then shows all of
-// it.
+// amend adds the file changes to an outcome that the chat already shows. It reports whether the chat then shows the
+// complete outcome.
 func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
 	t, changed := d.turn, d.changed(ctx)
 	if changed == (orchestrator.Changed{}) {
@@ -57,8 +56,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. Some parts may be added
-// later: rest receives whether the chat shows those, and is nil if the outcome has none.
+// deliverOutcome shows an outcome. The returned channel receives true if the chat shows it. rest receives true if the
+// chat shows the parts that are added later; it is nil if nothing is added.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -79,7 +78,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // a failed delivery must not block those after it forever
+			defer tried() // later deliveries wait only for the first try
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -90,7 +89,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		if !delivered || !<-d.stored {
 			return
 		}
-		e.opts.Gateway.Settled(t.ID) // the outcome was committed before it was shown
+		e.opts.Gateway.Settled(t.ID) // the outcome is already committed
 		mark := func() {
 			if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 				log.Error("mark turn delivered", "err", err)
@@ -98,7 +97,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		if wanted && rest == nil {
 			mark()
-		} else { // otherwise the next process shows it
+		} else { // mark later; if ductor ends before, the next process shows the outcome
 			e.wg.Go(func() {
 				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
 					mark()
@@ -107,7 +106,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		_, _ = e.opts.Store.Session(ctx, t.Session) // loads the session into the store's cache for the next prompt
 	})
-	if t.Outcome.State == orchestrator.TurnAborted { // the user who stopped it wants the next turn
+	if t.Outcome.State == orchestrator.TurnAborted { // do not delay the next turn of the user who stopped this one
 		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
@@ -119,11 +118,11 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	return shown
 }
 
-// withdraw removes the buttons from the card of an outcome, if a user no longer wants to see that outcome. It reports
-// whether the chat shows the card without buttons.
+// withdraw removes the buttons from the card of an outcome that a user no longer wants to see. It reports whether the
+// chat shows the card without buttons.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
-	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // with its file changes
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // includes changes that amend has stored
 		o = t.Outcome
 	}
 	o.Announce = orchestrator.Unwanted
@@ -135,9 +134,9 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers the delivery of an outcome as the conversation's last delivery. before is closed once the
-// previous delivery was tried. The caller calls tried to report that this delivery was tried; it may call it more than
-// once. If the user no longer wants to see the outcome, giveUp is called with errNotWanted.
+// delivering registers a delivery as the last delivery of the conversation. before is closed once the previous delivery
+// was tried. The caller calls tried, at least once, to report that this delivery was tried. If the user no longer wants
+// to see the outcome, giveUp is called with errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	tried func()) {
 	shown := make(chan struct{})
@@ -162,7 +161,7 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// untilClosed returns a context that ends some time after the engine starts to close.
+// untilClosed returns a context that ends lastDelivery after the engine starts to close.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	e.wg.Go(func() {
@@ -185,10 +184,11 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 // lastDelivery limits how long a shutdown waits until chats show the ended turns.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted is the cause if the user does not want to see the remaining part of an outcome.
+// errNotWanted is the cause of the context if the user does not want to see the rest of an outcome.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing cancels the deliveries of outcomes. It returns the turn of one of them, or "" if it cancelled none.
+// giveUpShowing cancels the pending deliveries of outcomes. It returns the turn of one of them, or "" if it cancelled
+// none.
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -198,7 +198,7 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 }
 
 // record stores a fact that the chat shows or will show. It returns the error of the first try. If that try fails,
-// record retries in the background until the write succeeds or the engine ends. The channel receives whether the write
+// record retries in the background until the write succeeds or the engine ends. The channel receives true if the write
 // succeeded.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
@@ -247,11 +247,12 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 // longestPause limits the pause between two tries.
 const longestPause = 5 * time.Minute
 
-// ending stores the end of a turn. It does not change a turn whose end is already stored.
+// ending returns a function that stores the end of a turn. The function does not change a turn whose end is already
+// stored.
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !promptSent { // no agent got it
+		if !promptSent { // no agent got the prompt
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}
@@ -289,7 +290,7 @@ func (e *Engine) diskFull() error {
 // AwaitDisk implements turn.Conversation.
 func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
 
-// awaitDisk waits while the disk is full. It returns false if ctx ends first, or if the engine has no Disk to ask.
+// awaitDisk waits while the disk is full. It returns false if ctx ends first, or if Options.Disk is nil.
 func (e *Engine) awaitDisk(ctx context.Context) bool {
 	state, changed := e.diskState()
 	if changed == nil || state != orchestrator.DiskFull {

@@ -19,26 +19,26 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Options configure an Engine. Store, Gateway and Chat are required.
+// Options configures an Engine. Store, Gateway and Chat are required.
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
-	Tokens    side.Tokens         // needed for log-ins by a token
+	Tokens    side.Tokens         // needed for log-ins with a token
 	Tracer    orchestrator.Tracer // nil: turns are not traced
 	Chat      orchestrator.Chat
 	Viewers   *orchestrator.Viewers   // nil: none
 	Orders    orchestrator.OrderStore // nil: SubmitOrder returns an error
 	Snapshots orchestrator.Snapshots  // nil: file changes are not recorded
-	Disk      orchestrator.Disk       // the disk under Store; nil: unknown, so failed writes are retried after a pause
-	// Sandboxes decides where agents run. If it is nil, they run on this host, and the engine refuses orders for a
+	Disk      orchestrator.Disk       // the disk of Store; nil: unknown, so failed writes are retried after a pause
+	// Sandboxes decides where agents run. If it is nil, agents run on this host, and the engine refuses orders for a
 	// sandbox.
 	Sandboxes orchestrator.Sandboxes
 
 	TurnOptions                    // used if Live is nil
-	Live        func() TurnOptions // called each time
+	Live        func() TurnOptions // called for each turn
 
-	Dir         string   // for conversations that chose none; absolute
-	Roots       []string // directories that /cwd may enter, and everything below them; absolute
+	Dir         string   // for conversations without a directory; absolute
+	Roots       []string // /cwd may enter these directories and everything below them; absolute
 	AddDirs     []string // further directories that agents may use; absolute
 	Roles       Roles    // nil: none
 	Instruction string   // appended to the system prompt of every turn; may be empty
@@ -50,75 +50,74 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns the tool servers for an agent of a conversation in an environment.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers selects from the MCP servers that the owner configured. It returns the servers that the agent of a
-	// request gets, and the servers that it does not get. wanted reports whether the turn is meant to have a server. If
-	// OwnersServers is nil, the owner has configured none.
+	// OwnersServers returns the owner's MCP servers that the agent of a request gets, and all others. wanted reports
+	// whether the turn should have a server. OwnersServers is nil if the owner configured none.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns the secrets that must not be shown or stored for agents in a directory. It may be nil.
+	// Secrets returns the secrets of a directory and its agents, which must not be shown or stored. It may be nil.
 	Secrets func(dir string) *secrets.Set
 
-	// QuietHour reports whether a time is in the quiet hours, in which the message at the end of a turn makes no sound.
-	// nil means no quiet hours.
+	// QuietHour reports whether a time is in the quiet hours. Then the message at the end of a turn makes no sound. nil
+	// means no quiet hours.
 	QuietHour func(at time.Time) bool
 
 	Budgets *spending.Budgets // nil: none
 
-	// Summarizer summarizes history that does not fit. If it is nil, ductor shortens the history. If it has no Model,
-	// ductor uses it only if a user asks for a summary.
+	// Summarizer summarizes history that does not fit. If it is nil, ductor shortens the history instead. If it has no
+	// Model, ductor uses it only if a user asks for a summary.
 	Summarizer *handoff.Summarizer
-	Shorten    side.Shortener // for long results of jobs
+	Shorten    side.Shortener // shortens long results of jobs
 	// DeliveryWait limits how long the next turn waits until the chat shows the previous turn. It is also the first
-	// pause before a failed delivery or write is retried.
+	// pause before ductor retries a failed delivery or write.
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows approvals. If it is nil, ductor asks no user and denies all requests.
+	// Screen shows approvals. If it is nil, ductor denies all requests without asking a user.
 	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who decide the requests of a user's turn in a group. If it is nil, that user decides.
-	// In a private chat the user of the chat always decides.
+	// Approvers returns the users who may decide the requests of a user's turn in a group. If it is nil, that user
+	// decides. In a private chat the user of the chat always decides.
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	ApprovalTimeout time.Duration // after it an undecided request is denied; 0 means DefaultApprovalTimeout
+	ApprovalTimeout time.Duration // after this time a request is denied; 0 means DefaultApprovalTimeout
 
-	Lang *lang.Choices // for failures and notices
+	Lang *lang.Choices // languages of failures and notices
 
 	Now func() time.Time
-	// After calls f once, after d. The returned function cancels that. nil means time.AfterFunc.
+	// After calls f once, after d. stop cancels the call. nil means time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// TurnOptions configure how turns run. They may change between two turns.
+// TurnOptions configures how turns run. The options may change between two turns.
 type TurnOptions struct {
 	Permissions
 	Sessions
 	turn.Recovery
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
-	Settings orchestrator.Settings // for conversations that chose none
-	LongTurn time.Duration         // a longer turn ends with a message that notifies; 0 means a minute
-	QueueMax int                   // turns waiting per conversation
+	Settings orchestrator.Settings // for conversations without settings
+	LongTurn time.Duration         // a longer turn ends with a notification; 0 means a minute
+	QueueMax int                   // most waiting turns of a conversation
 }
 
 // Permissions configures what agents may do without asking.
 type Permissions struct {
-	// Mode applies to conversations for which no user chose a mode.
+	// Mode applies to conversations in which no user chose a mode.
 	Mode         cli.PermissionMode `toml:"mode" default:"ask" check:"plan|ask|accept-edits|auto|bypass"`
 	AllowedTools []string           `toml:"allowed_tools"`
 	DeniedTools  []string           `toml:"denied_tools"`
 	AskTimeout   time.Duration      `toml:"ask_timeout" default:"30m" check:"10s..168h" applies:"after a restart"`
-	Approvers    string             `toml:"approvers" default:"sender" check:"sender|members"` // in groups
+	Approvers    string             `toml:"approvers" default:"sender" check:"sender|members"` // who approves in groups
 }
 
-// Sessions configures when a session ends and what a new agent learns of it.
+// Sessions configures when a session ends, and how much of it ductor shows to a new agent.
 type Sessions struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // of an unused session; 0: never
-	// DailyReset is a time such as "04:00". A session that was last used before this time of the current day is not
-	// resumed. If it is empty, sessions have no daily reset.
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // for unused sessions; 0: never
+	// DailyReset is a time such as "04:00". The next turn does not resume a session that was last used before this time
+	// of the current day. If it is empty, sessions have no daily reset.
 	DailyReset    string `toml:"daily_reset"`
-	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // of history, at most
-	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
+	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // most tokens of history
+	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // a model such as "claude/haiku"
 	DefaultRole   string `toml:"default_role"`
 }
 
@@ -150,17 +149,17 @@ func (e *Engine) turnSettings() turn.Settings {
 	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
 }
 
-// OnFailure configures the reaction to a turn that failed before its agent ran anything.
+// OnFailure configures how ductor reacts to a turn that failed before its agent ran anything.
 type OnFailure struct {
-	// Owner gets the codes for agent log-ins in the private chat. 0 means that users cannot log in agents from a chat.
+	// Owner gets the codes for agent log-ins in the private chat. 0 disables log-ins from a chat.
 	Owner    orchestrator.PersonID
-	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil: neither is available
+	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil disables both
 	Breakers *circuit.Breakers // pause agents that fail often; nil: none
 }
 
 // Roles are the configured roles. They may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role returns a role by its name; false if there is none.
+	// Role returns a role by its name, or false.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string
@@ -171,14 +170,14 @@ const DefaultApprovalTimeout = 30 * time.Minute
 
 // Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
 type Engine struct {
-	orchestrator.Approvals // for users
+	orchestrator.Approvals // for the users' decisions
 	*side.LoginDesk
 	approvals *approval.Service
 	runner    *turn.Runner
 	opts      Options
 	log       *slog.Logger
 
-	life    context.Context // of every turn; cancelled with ErrShutdown
+	life    context.Context // parent of the contexts of turns; cancelled with ErrShutdown
 	endLife context.CancelCauseFunc
 	wg      sync.WaitGroup
 
@@ -187,7 +186,7 @@ type Engine struct {
 	closed        bool
 }
 
-// New creates an Engine. The caller calls Recover to continue the work of the previous process, and Close at the end.
+// New creates an Engine. Call Recover to continue the work of the previous process, and Close at the end.
 func New(opts Options) *Engine {
 	if opts.ApprovalTimeout <= 0 {
 		opts.ApprovalTimeout = DefaultApprovalTimeout
@@ -226,8 +225,8 @@ func New(opts Options) *Engine {
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
-// Close stops starting queued turns and lets running turns finish. When ctx ends, it interrupts the turns that still
-// run, and waits until their conversations show that. Queued turns stay queued in the store.
+// Close starts no more queued turns and lets running turns finish. When ctx ends, it interrupts the turns that still
+// run, and waits until their chats show the end. Queued turns stay in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {
@@ -239,8 +238,9 @@ func (e *Engine) Close(ctx context.Context) {
 	e.endLife(orchestrator.ErrShutdown)
 }
 
-// Detach is Close for a restart. It detaches from running turns at once; they continue, and Recover of the next process
-// takes them over. Detach waits until the chat shows the current state of the turns, but not longer than ctx.
+// Detach is Close for a restart. It detaches from running turns immediately. These turns continue, and Recover of the
+// next process takes them over. Detach waits until the chat shows the current state of the turns, but not longer than
+// ctx.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
 	e.endLife(cli.ErrDetached)
@@ -275,7 +275,7 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// open reports whether turns may still start. If they may, open also counts the caller's goroutine in wg.
+// open reports whether turns may still start. If so, open also counts the caller's goroutine in wg.
 func (e *Engine) open() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -286,5 +286,5 @@ func (e *Engine) open() bool {
 	return true
 }
 
-// enter calls open. It also returns the function that the caller must call at its end.
+// enter calls open. leave is the function that the caller must call at its end.
 func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }

@@ -19,8 +19,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// sandboxOf returns the environment in which a conversation's work in a directory runs. A task may require a sandbox
-// although the policy does not. It cannot avoid a sandbox that the policy requires.
+// sandboxOf returns the environment in which a conversation's work in a directory runs. wanted may name a sandbox that
+// the policy does not require, but it cannot avoid a required one.
 func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if e.opts.Sandboxes != nil {
@@ -49,7 +49,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// nextPlace returns the session and the environment of the conversation's next turn, like sessionFor.
+// nextPlace returns the session and the environment of the conversation's next turn. It chooses the session like
+// sessionFor, but creates none.
 func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
 	session := orchestrator.Session{Dir: e.dirOf(conv)}
@@ -66,8 +67,8 @@ func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) 
 	return session, in, err
 }
 
-// SideRequest returns the base request for questions outside of a conversation's turns. It has the environment of the
-// next turn, its denied tools, and no rights. SideRequest returns a *cli.Failure if no agent can run there.
+// SideRequest returns the base request for questions outside of a conversation's turns. The request has the environment
+// and the denied tools of the next turn, and no rights. SideRequest returns a *cli.Failure if no agent can run there.
 func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -87,7 +88,8 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 // Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
-// resolveDir resolves all links before it compares paths, so that no link leads out of the roots.
+// resolveDir returns a path as an absolute directory without links. It resolves all links before it compares the
+// directory with the roots.
 func (e *Engine) resolveDir(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()
@@ -119,8 +121,8 @@ func (e *Engine) resolveDir(base, path string) (string, error) {
 	return "", orchestrator.ErrOutsideRoot
 }
 
-// checkDir checks a session's directory again before a turn runs in it, because an agent may have replaced it by a
-// link. It returns a *cli.Failure.
+// checkDir checks a session's directory again before a turn runs in it, because an agent may have replaced the
+// directory by a link. It returns a *cli.Failure.
 func (e *Engine) checkDir(dir string) error {
 	if _, err := e.resolveDir("", dir); err != nil {
 		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
@@ -128,8 +130,8 @@ func (e *Engine) checkDir(dir string) error {
 	return nil
 }
 
-// addDirs returns the additional directories that a conversation's agent may use: the configured ones, and the folder
-// with the conversation's own uploads.
+// addDirs returns the additional directories that a conversation's agent may use: the configured directories, and the
+// folder of the conversation's uploads.
 func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
 	return append(slices.Clone(e.opts.AddDirs), e.uploads(id)...)
 }

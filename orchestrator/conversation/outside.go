@@ -32,7 +32,7 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	}
 	var reading sync.WaitGroup
 	redactor := turn.NewRedactor(reading.Go, func() *secrets.Set { return e.secretsOf(req) })
-	// Open gets a context that does not end with ctx: the end of ctx must withdraw the requests.
+	// Open gets a context that does not end with ctx, because the requests must be withdrawn when ctx ends.
 	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
 		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
 	workers := &helpers{}
@@ -46,7 +46,6 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
 }
 
-// moveOutsider sets the directory of an Outsider's conversation.
 func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
 	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 // A user can comment on messages while forwarding them. Telegram clients then send the comment first, and the other
-// messages separately. Messages that arrive while the turn of the first one waits or runs become parts of its prompt;
-// see orchestrator.Prompt.PartOf.
+// messages separately. ductor adds these messages to the prompt of the comment while its turn waits or runs; see
+// orchestrator.Prompt.PartOf.
 
-// join adds a waiting turn to the turn that it belongs to, if that turn also waits.
+// join adds the prompt of a waiting turn to the turn of Prompt.PartOf, if that turn waits, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -48,8 +48,8 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	return ok, nil
 }
 
-// PromptSent implements turn.Conversation. Messages that belong to the turn's prompt may have arrived before the turn
-// started; PromptSent steers these into the turn.
+// PromptSent implements turn.Conversation. It steers messages into the turn that belong to its prompt (Prompt.PartOf)
+// and arrived before the turn started.
 func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return

@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// preparation is the request of a turn's first attempt, and the notices that the card shows before the answer.
+// preparation is the request of a turn's first attempt, and the notices that its card shows before the answer.
 type preparation struct {
 	req       cli.Request
-	instead   *cli.Failure       // why another agent than the configured one runs the turn; nil if none does
-	endedMode cli.PermissionMode // the mode for another environment that this turn ended; "" for none
+	instead   *cli.Failure       // why the default agent does not run the turn; nil if it does
+	endedMode cli.PermissionMode // mode for another environment that ended with this turn; "" for none
 }
 
 // prepare chooses the session, agent and model of the turn, and builds the request. A turn that the previous process
@@ -50,7 +50,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if err != nil {
 		return preparation{}, err
 	}
-	if conv.Agent == "" { // if the user chose the agent, ductor uses it even if it is known to be unavailable
+	if conv.Agent == "" { // ductor uses an agent that the user chose even if it is unavailable
 		who = e.runner.Available(r.record, *t, who)
 	}
 	ended := e.endElsewhere(r.record, &conv, *t)
@@ -64,12 +64,12 @@ func (r *runningTurn) prepare() (preparation, error) {
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err
 }
 
-// attemptRequest builds the request of any attempt of a turn, without a budget.
+// attemptRequest builds the request of an attempt, without a budget.
 func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	if !t.Bypass.IsZero() { // until ductor switches it
+	if !t.Bypass.IsZero() { // until ductor switches the agent
 		req.Permission = cli.Bypass
 	}
 	return req, err
@@ -107,7 +107,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 	return req, session, err
 }
 
-// request builds the request to the agent, without the history that it missed.
+// request builds the request to the agent, without the history that the agent missed.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session,
 	t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
 	role, _ := e.role(e.roleOf(conv))
@@ -137,8 +137,8 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	return req, nil
 }
 
-// addServers adds the owner's MCP servers to a request of a listed user. A turn in plan mode gets no servers, because
-// no agent can be limited to tools that only read.
+// addServers adds the owner's MCP servers to a request. Only turns with the rights of the chat get them. A turn in plan
+// mode gets no servers, because no agent can be limited to tools that only read.
 func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
 	r orchestrator.Rights) {
 	if e.opts.OwnersServers == nil {
@@ -151,14 +151,14 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records the owner's MCP servers that the next turn does not get. It returns those to
-// report in the chat: a server is reported once for each reason, and again after it was available.
+// nowAbsent records the owner's MCP servers that the next turn does not get. It returns the servers to report in the
+// chat. It reports a server once for each reason, and again if the server was available in between.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}
 	for _, s := range all {
 		switch {
-		case s.Why == "" && before[s.Name] != "": // the turn is not meant to have it
+		case s.Why == "" && before[s.Name] != "": // the turn should not have the server
 			l.absent[s.Name] = before[s.Name]
 		case s.Why != "":
 			l.absent[s.Name] = s.Why

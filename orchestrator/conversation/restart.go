@@ -13,11 +13,10 @@ import (
 
 // Recover continues the work of the previous process, and returns once all of it has started. Call it once, before the
 // first Submit.
-//   - Running turns continue in their cards. If that is impossible, Recover shows them as interrupted. Their prompts
-//     never run twice.
-//   - It shows outcomes that the chat does not show yet.
-//   - It starts queued turns.
-//   - It corrects messages that wrongly show a turn as waiting.
+//   - Running turns continue in their cards. A turn that cannot continue is shown as interrupted. No prompt runs twice.
+//   - Outcomes that the chat does not show yet are shown.
+//   - Queued turns start.
+//   - Messages that wrongly show a turn as waiting are corrected.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // before all waiting turns: one that was moved back to the queue may precede it
+		case w.remains != "": // before all waiting turns, although a requeued turn may be first in turns
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -95,10 +94,10 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // an abort must find it at once, and its card is already in the chat
+		if len(ran) > 0 { // an abort must find this turn immediately; its card is already in the chat
 			c.start.later, ran[0].after = false, redelivered
 		}
-		for i := range wait { // one of them may have been about to start
+		for i := range wait { // the first turn may have been about to start
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
@@ -114,6 +113,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 }
 
 func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
+	stored := recorded()
 	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
 		why := lang.Key("turn.interrupted")
 		switch {
@@ -127,9 +127,13 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
 			Failure: c.e.opts.Lang.Of(c.id.Chat).Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
-		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
-			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
-			return
+		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
+		var err error
+		stored, err = c.e.record(ctx, log, func(ctx context.Context) error {
+			return c.e.opts.Store.FinishTurn(ctx, t.ID, ended, t.Outcome)
+		})
+		if err != nil {
+			log.Error("record interrupted turn", "err", err)
 		}
 	} else if t.Crashes >= orchestrator.MostCrashes {
 		c.e.dropOutcome(ctx, t)
@@ -140,12 +144,11 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome = o
 		return c.e.opts.Chat.Redeliver(ctx, t)
 	}
-	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
+	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn that ended under the previous process. That
-// process died before it could compute them. changesOf returns nil if the turn changed no file. The steps of the turn
-// show which tools wrote.
+// changesOf returns a function that computes the file changes of a turn, if ductor died before it computed them.
+// changesOf returns nil if the turn changed no file. The stored steps show which tools of the turn wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -153,7 +156,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	}
 	session, err := e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return nil // it ended before it had a session
+		return nil // the turn ended before it had a session
 	}
 	done, err := e.opts.Store.StepsOf(ctx, t.ID)
 	if err != nil || len(done) == 0 {
@@ -172,7 +175,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome stops trying to show an outcome, and marks it as not shown.
+// dropOutcome gives up showing an outcome, and stores that the chat does not show it.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,

@@ -30,7 +30,7 @@ func (r *runningTurn) log() *slog.Logger {
 	return r.e.log.With("turn", r.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// run prepares the turn, runs it, and records and shows its outcome. ctx ends with the turn.
+// run prepares the turn, runs it, and records and shows its outcome. The caller cancels ctx to abort the turn.
 func (c *conversation) run(ctx context.Context, w waiting) {
 	r := &runningTurn{e: c.e, c: c, ctx: ctx, record: context.WithoutCancel(ctx), waiting: w, turn: w.turn}
 	p, err := r.prepareWithRetry()
@@ -69,17 +69,16 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.finish(p.req, result)
 }
 
-// finish records and shows the outcome of the turn.
 func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	outcome := r.running.Finish(result)
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its process is gone
+	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its agent process is gone
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
-	if changed != nil && isQuiet(r.turn) { // no user waits for it
+	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome
 		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome
@@ -97,11 +96,12 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// prepareWithRetry prepares the first attempt, and retries while the disk is full.
+// prepareWithRetry prepares the first attempt, and retries while the disk is full. A turn that the previous process was
+// running does not wait: its agent works, and an abort has to reach it.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
 		full := r.e.diskFull()
-		if full == nil {
+		if full == nil || r.waiting.remains == cli.RemainsRun {
 			p, err := r.prepare()
 			if !errors.Is(err, orchestrator.ErrDiskFull) {
 				return p, err
@@ -114,7 +114,8 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If the disk prevents even that, the next process tries again.
+// failToStart ends a turn that could not be prepared. If the disk fails, the turn stays in the store and the next
+// process tries again.
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
@@ -131,7 +132,7 @@ func (r *runningTurn) failToStart(err error) {
 }
 
 // openCard opens the card of the turn, or reopens its existing card. It first waits until the chat shows the previous
-// outcome, so that the messages of two answers do not mix. A quiet turn has no card.
+// outcome, so that the messages of two answers do not mix. A quiet turn (see isQuiet) has no card.
 func (r *runningTurn) openCard() {
 	if isQuiet(r.turn) {
 		return
@@ -146,7 +147,7 @@ func (r *runningTurn) openCard() {
 		}
 		card := r.e.opts.Chat.Reopen(r.record, t)
 		if r.waiting.remains != cli.RemainsRun {
-			card.Show(cli.CaughtUp{}) // nothing was shown before
+			card.Show(cli.CaughtUp{}) // the previous process showed nothing
 		}
 		return card
 	})
@@ -157,12 +158,12 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // deliver closes it in any case
+		<-shown // deliver closes shown even if the delivery fails
 		r.running.Events.Card()
 	})
 }
 
-// leave saves the card of a turn that continues without ductor. The next process then continues the card.
+// leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
 func (r *runningTurn) leave() {
 	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
@@ -174,7 +175,7 @@ func (r *runningTurn) leave() {
 	r.running.Events.Card().Leave(ctx)
 }
 
-// conclude records the outcome of the turn and shows it. If changed is not nil, it adds the file changes.
+// conclude records the outcome of the turn and shows it, with the file changes if changed is not nil.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = e.announcement(r.record, t, t.Outcome)
@@ -211,7 +212,7 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.record, t)
 }
 
-// announcement returns how a separate message announces the end of a turn. A user who aborted the turn needs no
+// announcement returns how a separate message announces the end of a turn. A user who aborted the turn gets no
 // announcement.
 func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	o orchestrator.Outcome) orchestrator.Announcement {

@@ -15,9 +15,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// sessionFor returns the session for a turn: the session that was current when the turn was queued, or otherwise the
-// current session. It creates a new session if that session does not exist, has ended by the reset rules, or now
-// belongs to another conversation.
+// sessionFor returns the session for a turn: the session that was current when the turn was queued, or else the current
+// session. It creates a new session if that session does not exist, the reset rules have ended it, or it now belongs to
+// another conversation.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -30,7 +30,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // otherwise it was moved to another conversation
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // a session with another conversation was moved
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -41,7 +41,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	// CreateSession runs as a message, because a concurrent change of the conversation would undo it.
+	// Create the session in the inbox, because a concurrent change of the conversation would undo it.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
@@ -62,8 +62,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
-// SideSession returns the session for a question that is asked outside of the conversation's turns; see
-// orchestrator.Consults. It creates the session if none exists.
+// SideSession returns the session for a question outside of the conversation's turns; see orchestrator.Consults. It
+// creates the session if none exists.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
 	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)
@@ -76,7 +76,7 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	if err != nil {
 		return s, err
 	}
-	// sideSession runs as a message, because two questions at the same moment must not create two sessions.
+	// Run sideSession in the inbox, because two questions at the same moment must not create two sessions.
 	c.do(func() { s, err = e.sideSession(ctx, q) })
 	return s, err
 }
@@ -137,14 +137,14 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
-// titledBy is how many entries of a session are searched for the one whose prompt became the title.
+// titledBy is the number of newest entries of a session whose prompts may have become its title.
 const titledBy = 20
 
-// titles are the titles that agents gave to sessions of a conversation.
+// titles stores the titles that agents gave to sessions of a conversation.
 type titles struct {
 	newest  atomic.Pointer[agentTitle]
 	storing sync.Mutex
-	stored  agentTitle // the last one; storing guards it
+	stored  agentTitle // the last stored title; guarded by storing
 }
 
 // agentTitle is the title that an agent gave to a session.
@@ -161,7 +161,7 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 		c.titles.storing.Lock()
 		defer c.titles.storing.Unlock()
 		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
-			return // the newest title is stored instead
+			return // a newer title is stored instead
 		}
 		if err := c.storeTitle(ctx, t, *now); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
@@ -169,12 +169,12 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 	})
 }
 
-// storeTitle replaces a title that the agent gave to the session before, or that was made of a prompt. The caller holds
-// titles.storing.
+// storeTitle replaces the title of a session by the agent's title. It keeps a title that is neither from the agent nor
+// from a prompt. The caller holds titles.storing.
 func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
 	s, err := c.e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return nil // the turn reports the error
+		return nil // the turn itself reports the error
 	}
 	replaces := s.Title == now.title || c.titles.stored == agentTitle{t.Session, s.Title}
 	if !replaces {
@@ -251,7 +251,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 			return
 		}
 		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a later turn finds that the session is gone
+			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a later turn finds that the session was moved
 		}
 	})
 	if err != nil || was.Session != s.ID {
@@ -265,7 +265,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat implements bot.Desk. A running turn ends under the old id.
+// MoveChat implements bot.Desk. A running turn ends under the old chat id.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	e.mu.Unlock()
 	for _, id := range known {
 		if id.Chat == from {
-			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a process of the new ID
+			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a new process with the new ID
 		}
 	}
 	return nil
@@ -291,7 +291,7 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	if s.Conversation != id {
 		return orchestrator.Session{}, orchestrator.ErrElsewhere
 	}
-	// The user wants this session. So it counts as used, even if the reset rules had ended it.
+	// Mark the session as used, so that it continues even if the reset rules had ended it.
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}

@@ -69,8 +69,8 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole implements menu.Service. Some agents accept a system prompt only when they start. ductor restarts and resumes
-// those.
+// SetRole implements menu.Service. Some agents accept a system prompt only when they start. ductor restarts these
+// agents and resumes their sessions.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -84,7 +84,7 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles implements menu.Service. It omits roles that users cannot choose: those without a name, and those called
+// Roles implements menu.Service. It omits roles that users cannot choose: roles without a name, and roles called
 // NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
@@ -94,7 +94,7 @@ func (e *Engine) Roles() []string {
 		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role returns a role that users can choose. It returns false if no such role has this name.
+// Role returns a role that users can choose, or false.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
 // role returns a role that users can choose.
@@ -134,7 +134,7 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 }
 
 // SetDisplay sets the display mode of a conversation's chat for turns that start after the call. It accepts the modes
-// that users can choose, and DisplayAsked. For any other mode it returns ErrBadChoice.
+// that users can choose, and DisplayAsked. Otherwise it returns ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
@@ -167,13 +167,13 @@ func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.P
 	return c.Permission
 }
 
-// elsewhere reports whether the mode of a conversation was granted in another environment than in.
+// elsewhere reports whether the mode of a conversation was granted in an environment other than in.
 func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a permission mode that was granted in another environment than the turn's. It returns that mode, or
-// "" if it ended none.
+// endElsewhere ends a permission mode that was granted in an environment other than the turn's. It returns that mode,
+// or "" if it ended none.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -181,14 +181,14 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	}
 	ended = conv.Permission
 	ask := func(c *orchestrator.Conversation) {
-		if elsewhere(*c, t.Sandbox) { // otherwise a user chose another one in between
+		if elsewhere(*c, t.Sandbox) { // otherwise a user has chosen another mode in between
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// permissionOf checks the environment, so the mode does not apply anyway.
+		// permissionOf checks the environment, so the mode does not apply even if it stays stored.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)
@@ -196,7 +196,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 }
 
 // roleOf returns the name of the current role, or "". If the chosen role no longer exists, the conversation has no
-// role. It does not get the default role, because the user did not choose that.
+// role. It does not get the default role, because the user did not choose the default role.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
@@ -207,8 +207,8 @@ func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	return c.Role
 }
 
-// SetModel sets the agent and model for all turns from the next one on. If the agent is new in the session, it gets the
-// session's history.
+// SetModel sets the agent and model, from the next turn on. An agent that is new in the session gets the session's
+// history.
 func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 	effort cli.Effort) error {
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
@@ -241,8 +241,8 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, changes it and saves it. It runs as a message, so that no concurrent change is lost. It
-// stores the audit entries together with the change, and fills in their time and conversation.
+// change loads a conversation, changes it and saves it. It runs in the inbox, so that no concurrent change is lost. It
+// sets the time and conversation of the audit entries, and stores them together with the change.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	c, err := e.conversation(id)
@@ -253,7 +253,7 @@ func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f f
 	return err
 }
 
-// save is change for a caller that already runs as a message of the conversation.
+// save is change for a caller that already runs in the conversation's inbox.
 func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -290,7 +290,6 @@ func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation
 	return who, nil
 }
 
-// modeFor returns the permission mode of a turn.
 func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
 	if r.OfChat() {
 		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
@@ -311,8 +310,7 @@ func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrat
 }
 
 // grant adds the bounds, the tools and the permission mode of a turn to a request. Tools that the configuration allows
-// in every chat are not allowed for a turn with rights of its own. Tools that the configuration denies are denied for
-// all turns.
+// are allowed only for turns with the rights of the chat. Tools that the configuration denies are denied for all turns.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
@@ -324,13 +322,13 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if req.Permission == cli.Plan { // plan mode changes nothing
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	// If the bypass can end, the turn stays attended, because its agent asks once the bypass has ended.
+	// Keep the turn attended if its bypass can end: after that, the agent asks again.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
 
-// Decide implements orchestrator.Approvals. Some choices concern more than one request, and change the mode of the
-// conversation: AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
+// Decide implements orchestrator.Approvals. Some choices change the mode of the conversation, not only one request:
+// AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
 func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	a, err := e.approvals.Decide(ctx, id, nonce, by, v)

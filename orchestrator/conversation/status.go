@@ -23,8 +23,8 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
-	// The other parts are worth showing even without a usable agent. AtOnce does not wait for agents that are still
-	// being checked.
+	// Ignore the error: the other parts are useful even without an agent. AtOnce does not wait for agents that are
+	// still being checked.
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
@@ -52,7 +52,6 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	return st, nil
 }
 
-// addActivity adds the running and waiting turns to st.
 func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -94,7 +93,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	})
 	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
-		// The next turn reports the reason.
+		// Do not return the error, because the next turn reports it.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
 	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at),
@@ -104,7 +103,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // turns report the error
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		for mode := range p.Cannot {
 			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode}) != "" {
@@ -117,7 +116,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	return p, nil
 }
 
-// limits explains for each permission mode which part the agent does not support. It omits fully supported modes.
+// limits explains, for each permission mode, which part of the mode the agent does not support. It omits fully
+// supported modes.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
@@ -148,7 +148,7 @@ func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (d
 	return session.Dir, in, err
 }
 
-// menu queries the agents until asking ends.
+// menu asks the agents for their models until asking ends.
 func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
 	_, in, err := e.placeOf(ctx, id)
@@ -164,8 +164,8 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. It returns ErrNoTurn also while the agent has not received its
-// prompt.
+// ActiveTurn implements orchestrator.ActiveTurns. It also returns ErrNoTurn if the agent has not received the prompt
+// yet.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -194,8 +194,8 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 }
 
 // AskTerminal asks the user of a private chat to decide a request of an agent in a terminal. dir is the directory of
-// that agent. AskTerminal waits until ctx ends. A terminal that asks again after a restart uses the same id; see
-// approval.Service.
+// that agent. AskTerminal waits until ctx ends. A terminal that repeats its request after a restart uses the same id;
+// see approval.Service.
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })
@@ -206,8 +206,8 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 	}, asked)
 }
 
-// helpers are the other agents that work for a running turn. The turn waits for them before it ends. The zero value is
-// ready to use.
+// helpers tracks the other agents that work for a running turn. The turn waits for them before it ends. The zero value
+// is ready to use.
 type helpers struct {
 	mu   sync.Mutex
 	over bool

@@ -17,8 +17,8 @@ const steerWait = 15 * time.Second
 
 // Steer adds a waiting prompt to the running turn.
 //
-// It records the prompt before the agent gets it, and marks it as delivered afterwards. If ductor dies in between, the
-// prompt is neither lost nor repeated: the next process shows that it is unknown whether the agent got it.
+// It stores the prompt as steered before the agent gets it, and as delivered afterwards. If ductor dies in between, the
+// prompt is neither lost nor repeated: the next process shows that the agent may not have received it.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -41,19 +41,19 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 		return err
 	}
 	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() { // otherwise the next process shows it
+	if e.open() { // otherwise the next process shows the error
 		defer e.wg.Done()
 		c.redeliver(ctx, h.waiting.turn)
 	}
 	return orchestrator.ErrSteerUnknown
 }
 
-// handover is a waiting turn that is being steered into a running one.
+// handover is a waiting turn whose prompt is being passed to a running turn.
 type handover struct {
 	waiting waiting
 	into    cli.TurnID
 	req     cli.Request
-	cleared int // the conversation's cleared at the start
+	cleared int // conversation.cleared at the start
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
@@ -61,7 +61,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent has no prompt yet, or it works on something else.
+	// The agent has no prompt yet, or works on something else.
 	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
@@ -72,7 +72,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The waiting turn has its own rights or its own agent.
+	// The waiting turn has rights or an agent of its own.
 	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
 		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
@@ -105,10 +105,10 @@ func (e *Engine) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue. It does not if an abort has emptied the queue.
+// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue in between.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
-	if c.cleared != h.cleared { // it must not be queued even for a moment: the next process would run it
+	if c.cleared != h.cleared { // do not queue the turn even for a moment: the next process would run it
 		if err := c.e.drop(ctx, w); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	return nil
 }
 
-// replaceRunning aborts only the running turn, not the queue, because another turn takes its place.
+// replaceRunning aborts the running turn, so that another turn can take its place. The queue stays unchanged.
 func (c *conversation) replaceRunning(ctx context.Context) error {
 	r := c.running.Load()
 	if r == nil {
@@ -171,8 +171,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread handles messages that were added to a turn but that its agent did not read, because another message
-// replaced the turn. It moves them back to the queue, after that message.
+// requeueUnread moves steered messages back to the queue if the agent did not read them before another message replaced
+// the turn. It inserts them after that message.
 func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 	if c.running.Load().cleared != c.cleared {
 		return
@@ -228,7 +228,7 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }
 
-// notRunningError returns the error for a turn that the user expected to be running in the conversation.
+// notRunningError returns the error for a turn that is not running in the conversation, although the user expected it.
 func (e *Engine) notRunningError(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.opts.Store.Turn(ctx, id)
 	switch {

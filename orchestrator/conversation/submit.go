@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the conversation's
-// BusyMode decides how the prompt is handled, and Receipt.Did reports the result.
+// Submit implements bot.Desk. If the queue is full, Submit stores nothing. If a turn is running, the conversation's
+// BusyMode decides how to handle the prompt, and Receipt.Did reports the result.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
@@ -44,8 +44,8 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits, if it still does. It runs as a message, so that it cannot come after the card
-// that shows the turn running.
+// showQueued shows that a turn waits, unless it has started. It runs in the inbox, so that the chat shows this before
+// the card of the running turn.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	c.do(func() {
 		if i := c.find(t.ID); i >= 0 {
@@ -56,7 +56,7 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 }
 
 // applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If the
-// mode cannot be applied, the prompt keeps waiting; that is not an error.
+// mode cannot be applied, the prompt keeps waiting and applyBusyMode returns BusyQueue.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -76,8 +76,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// A member's prompt must not use the mode that was chosen for the chat: it could abort or change another user's
-	// turn.
+	// A turn without the rights of the chat must not use the chat's mode: it could abort or change another user's turn.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
@@ -129,7 +128,7 @@ func (c *conversation) append(ctx context.Context, t orchestrator.Turn,
 	return t, receipt, err
 }
 
-// store completes a new turn and stores it as queued.
+// store sets the remaining fields of a new turn and stores the turn as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	if t.Again != "" {
 		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
@@ -140,7 +139,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
-	if conv.Session == "" { // possibly its first turn: on some file systems creating its folder takes a millisecond
+	if conv.Session == "" { // the first turn may need the folder, which takes a millisecond on some disks
 		if leave, ok := e.enter(); ok {
 			go func() {
 				defer leave()
@@ -183,7 +182,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			err = orchestrator.ErrNotAllowed
 			return
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil { // otherwise it keeps waiting
+		if err = e.drop(ctx, c.queue[i]); err == nil { // on an error the turn keeps waiting
 			c.remove(i)
 			cancelled = true
 		}
@@ -214,7 +213,7 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop records that the waiting turn w will not run, and removes its card.
+// drop records that a waiting turn will not run, and removes its card.
 func (e *Engine) drop(ctx context.Context, w waiting) error {
 	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
@@ -232,15 +231,14 @@ func (e *Engine) unqueued(w waiting) {
 }
 
 // SubmitOrder appends a turn to its conversation's queue. It never affects a running turn. The turn is durable when
-// SubmitOrder returns. If the order's turn already exists, in whatever state, SubmitOrder changes nothing and returns
-// nil.
+// SubmitOrder returns. If a turn with the order's ID exists, SubmitOrder changes nothing and returns nil.
 //
 // It stores nothing and returns an error in these cases:
 //   - ErrQueueFull: the queue is full
 //   - ErrOutsideRoot or ErrNotADir: the directory is invalid
 //   - ErrBadChoice: Wants.Sandbox is unknown
 //
-// It does not check whether the sandbox is available. The turn does that when it runs.
+// It does not check whether the sandbox is available: that happens when the turn runs.
 func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	if e.opts.Orders == nil {
 		return orchestrator.ErrNoOrders
@@ -279,13 +277,13 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn is separate from the talk in its conversation: it has its own session, is quiet, or
-// has its own rights. Messages that users write while it runs are not for its agent.
+// isSeparate reports whether a turn is separate from the dialog in its conversation: it has its own session, is quiet,
+// or has its own rights. Messages that users write while it runs are not for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session that is named in Wants.Own. It creates a new one if none exists, if the reset rules
+// ownSession returns the session with the name Wants.Own. It creates a new session if none exists, if the reset rules
 // have ended it, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {

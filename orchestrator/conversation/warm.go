@@ -11,14 +11,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits the time for choosing the agent to warm up.
+// warmLimit limits the time for choosing the agent that warm starts.
 const warmLimit = 15 * time.Second
 
-// afterAbort delays the start of the next agent after an abort, so that the chat first shows that the turn was stopped.
+// afterAbort delays the start of the next agent after an abort, so that the chat shows the end of the turn first.
 const afterAbort = 500 * time.Millisecond
 
-// warm opens the agent of the conversation's next prompt in the background, so that the agent can start while the user
-// is still typing. It ignores failures, because the turn will report them.
+// warm starts the agent of the conversation's next prompt in the background, while the user may still be typing. It
+// ignores failures, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
 // warmLater is warm after a pause.
@@ -63,7 +63,7 @@ func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID
 	return who.Agent, req, err
 }
 
-// Background shows text that an agent wrote between two turns, for example when a background command ended.
+// Background shows text that an agent wrote between two turns, for example at the end of a background command.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
 	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
@@ -93,8 +93,8 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 // lateWait limits how long a late part of an answer waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
-// extend appends text to the answer of a turn that has ended, and to its card. It returns false if the card cannot show
-// it.
+// extend appends text to the answer of an ended turn and to its card. It returns false if the card cannot show the
+// text.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
 	defer cancel()

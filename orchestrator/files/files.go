@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // Telegram shows it as a picture
+	_ "image/jpeg" // a format that Telegram shows as a picture
 	_ "image/png"
 	"os"
 	"path/filepath"
@@ -29,16 +29,16 @@ type Environment interface {
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// Options configure a Service. All are required.
+// Options configures a Service. All fields are required.
 type Options struct {
-	Roots     []string                      // absolute
-	Protected []string                      // ductor's own files and directories, absolute, also with links resolved
-	Secrets   func(dir string) *secrets.Set // secrets that must not be shown from a directory
-	// Session returns the session of a turn, which determines the turn's directory.
+	Roots     []string                      // absolute paths
+	Protected []string                      // ductor's own paths: absolute, and the same with links resolved
+	Secrets   func(dir string) *secrets.Set // returns the secrets of a directory, which must not be shown
+	// Session loads the session of a turn, whose directory is the turn's directory.
 	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
 	// Dir returns the directory of a chat's next turn.
 	Dir         func(context.Context, orchestrator.ConversationID) (string, error)
-	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // the sandbox of agents in a directory
+	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // of agents in a directory
 	Environment func(cli.Sandbox) (Environment, error)
 }
 
@@ -55,7 +55,7 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 	session, err := orchestrator.Session{}, error(nil)
 	if t.Session != "" {
 		session, err = s.opts.Session(ctx, t.Session)
-	} else { // an Outsider may have none
+	} else { // an Outsider's turn may have no session
 		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
 	}
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// clean removes the known secrets of a directory from text. It returns an error for other content that contains a
-// secret.
+// clean removes the known secrets of a directory from text. It returns an error for a file that is not text and
+// contains a secret.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
 	has := secrets.InText(content)
@@ -132,12 +132,12 @@ func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 
 // Telegram's limits of pictures.
 const (
-	mostSides = 10_000 // pixels of width and height together
+	mostSides = 10_000 // width plus height in pixels
 	mostRatio = 20     // width to height, or height to width
 )
 
-// isPicture reports whether Telegram shows a file as a picture. It reads only the header and never unpacks the picture.
-// It returns false for a picture with too many pixels.
+// isPicture reports whether Telegram shows a file as a picture. It reads only the header and does not decode the
+// picture. It returns false for a picture with too many pixels.
 func isPicture(content []byte) bool {
 	c, _, err := image.DecodeConfig(bytes.NewReader(content))
 	return err == nil && len(content) <= orchestrator.MostPictureBytes && c.Width > 0 && c.Height > 0 &&
@@ -214,7 +214,7 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 	return root, below, nil
 }
 
-// isSecret reports whether a path has the name of a file with secrets, or belongs to ductor.
+// isSecret reports whether a path belongs to ductor or has a name of files with secrets.
 func (s *Service) isSecret(full string) bool {
 	for _, own := range s.opts.Protected {
 		if cli.Lies(full, own) {
@@ -224,7 +224,7 @@ func (s *Service) isSecret(full string) bool {
 	return secrets.IsFile(filepath.Base(full))
 }
 
-// refused converts an error of an environment.
+// refused converts an error of an environment to a *orchestrator.FileError.
 func refused(path string, err error) error {
 	var own *rooted.Error
 	if !errors.As(err, &own) || own.Refusal == rooted.Failed {

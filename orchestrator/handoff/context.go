@@ -15,7 +15,7 @@ const (
 	mostOfFiles = 96 << 10
 )
 
-// LeftOut is a context file that ductor did not include, with the reason.
+// LeftOut is a context file that is not in the prompt, with the reason.
 type LeftOut struct {
 	File string
 	Err  error
@@ -48,7 +48,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 		"</project-files>\n\n", left
 }
 
-// plain returns an error with a plain-language reason for a refused file.
+// plain returns an error that explains to a user why a file was refused.
 func plain(err error) error {
 	var refused *rooted.Error
 	if !errors.As(err, &refused) {

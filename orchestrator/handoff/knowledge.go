@@ -11,41 +11,43 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords delays storing that the agent accepted the prompt. The first words of the answer come at the same time and
-// have priority. If ductor crashes during the delay, the next process reads the events of the turn again.
+// firstWords is how long Knowledge waits before it stores that the agent accepted the prompt. The first words of the
+// answer arrive at the same time and have priority. If ductor crashes during the wait, the next process reads the
+// events of the turn again.
 const firstWords = 50 * time.Millisecond
 
 // MostMissed limits the entries that ductor reads for an agent that joins a session. A token budget rarely has room for
 // more.
 const MostMissed = 1000
 
-// AgentSessions stores agents' own parts of sessions; see orchestrator.Store.
+// AgentSessions stores the agents' own sessions that belong to a session; see orchestrator.Store.
 type AgentSessions interface {
 	SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge finds the entries of a session that a prompt has to tell its agent. It also records the agent's knowledge:
-// the agent's own ID of the session and, after the agent accepted the prompt, all entries that the prompt tells. It
-// stores that in the background, so that the first words do not wait for the disk.
+// Knowledge selects the entries of a session that a prompt must contain for its agent. It also records the knowledge of
+// the agent: the agent's own session ID and, after the agent accepted the prompt, the entries in it. Knowledge stores
+// these in the background, so that the first words do not wait for the disk.
+//
 // Sending and Learn may run at the same time. One goroutine must call all other methods, before and after them.
 type Knowledge struct {
-	store AgentSessions // nil: nothing is stored
+	store AgentSessions // nil: Knowledge stores nothing
 	entry orchestrator.Turn
 	own   orchestrator.AgentSession
-	upTo  int64 // the last entry that the agent knows if it accepts the prompt
+	upTo  int64 // number of the last entry that the agent knows if it accepts the prompt
 
 	forgets  bool // see cli.SessionStarted
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the call before has stored; nil for none
-	mu       sync.Mutex      // guards own and accepted while the agent runs, and err
+	former   <-chan struct{} // closed when the previous save has finished; nil for none
+	mu       sync.Mutex      // guards err, and guards own and accepted while the agent runs
 	err      error
 }
 
-// NewKnowledge creates the Knowledge for the prompt of an entry. own is the agent's part of the session. With a nil
-// store it records nothing.
+// NewKnowledge creates the Knowledge for the prompt of an entry. own is the agent's part of the session. If store is
+// nil, Knowledge stores nothing.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
@@ -60,17 +62,17 @@ func (k *Knowledge) UpTo() int64 { return k.upTo }
 // Accepted reports whether the agent accepted the prompt.
 func (k *Knowledge) Accepted() bool { return k.accepted }
 
-// KnowsAll records that the agent misses nothing up to an entry.
+// KnowsAll records that the agent knows all entries up to this one.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt has to tell. entries must be all entries of the session after Own().UpTo,
+// Missed returns the entries that the prompt must contain. entries must be all entries of the session after Own().UpTo,
 // in order. Missed omits entries that the agent knows:
-//   - its own entry that it accepted last
+//   - the entry of the prompt that it accepted last
 //   - the entry that the prompt quotes
-//   - entries that its own entry asked for, because the agent got them as results of tools
+//   - entries that the agent's own entry asked for: the agent got them as results of tools
 //
-// Missed marks an entry as Seen if it is unknown whether the agent has read it: the entry is a prompt of unknown
-// outcome, or such a prompt told it.
+// Missed sets Seen on an entry that the agent may have read: the entry is a prompt of unknown outcome, or was part of
+// such a prompt.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -94,17 +96,17 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 	return missed
 }
 
-// IsCompaction reports whether a turn only shortened a context, without any conversation.
+// IsCompaction reports whether a turn only shortened the agent's context and contains no dialog.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether the agent of an ended turn knows that turn although it accepted no prompt with
-// history. That is so for the agent's own commands, and for messages that were steered into another turn.
+// knownWithoutPrompt reports whether the agent of an ended turn knows the turn without having accepted its prompt. This
+// is true for commands of the agent, and for messages that were steered into another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending stores the number of the last entry that the prompt tells, before the prompt is sent. If the agent then gives
-// no sign that it got the prompt, it is unknown whether the agent read the entries.
+// Sending stores the number of the last entry in the prompt, before the prompt is sent. If the agent then does not
+// confirm the prompt, it is unknown whether the agent read the entries.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	k.mu.Lock()
 	own, offers := k.own, k.own.Offered >= k.upTo
@@ -115,7 +117,7 @@ func (k *Knowledge) Sending(ctx context.Context) error {
 	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
-// Forget forgets the agent's part of the session, because a new one may have the same ID.
+// Forget forgets the agent's part of the session. The agent's next session may have the same ID.
 func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
 // Learn handles an event of the agent.
@@ -139,7 +141,7 @@ func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	}
 }
 
-// save stores the agent's part of the session in a goroutine, after a delay and after earlier saves.
+// save stores the agent's part of the session in the background, after a delay and after earlier saves.
 func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	if k.store == nil || k.own.ID == "" {
 		return
@@ -164,7 +166,7 @@ func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	})
 }
 
-// Wait returns once everything is stored. Call it once, after the last Learn.
+// Wait returns once everything is stored. Call it once, after the last call of Learn.
 func (k *Knowledge) Wait() error {
 	close(k.over)
 	k.wg.Wait()

@@ -19,13 +19,13 @@ type Store interface {
 	SaveSummary(ctx context.Context, s orchestrator.Summary) error
 }
 
-// Summarizer uses a model to summarize history that does not fit a budget. It stores a summary with its session, and
-// extends it later, so that no turn is summarized twice. All fields except Keep are required.
+// Summarizer uses a model to summarize history that does not fit a budget. It stores a summary with its session and
+// extends the summary later, so that it summarizes no turn twice. All fields except Keep are required.
 type Summarizer struct {
 	Store Store
 	Side  side.Client
 	Model orchestrator.ModelChoice
-	Wait  time.Duration // the time limit of a summary
+	Wait  time.Duration // time limit of one summary
 	Keep  string        // a user's wish for the contents of the summary; may be empty
 }
 
@@ -37,12 +37,12 @@ func (s *Summarizer) Has(ctx context.Context, id orchestrator.SessionID) bool {
 
 // Sizes of a summary, in tokens.
 const (
-	mostSummarized = 60_000 // of turns in one request
-	summaryShare   = 4      // the divisor of the budget that limits a summary
+	mostSummarized = 60_000 // tokens of turns in one request
+	summaryShare   = 4      // a summary gets at most the budget divided by this
 )
 
 // Write formats turns that do not fit budget tokens. It includes the newest turns unchanged, and a summary of the
-// earlier ones. The agent that summarizes runs in the environment of at, without rights.
+// earlier turns. The summarizing agent runs in the environment of at, without rights.
 func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn,
 	budget int) (Told, error) {
 	former, err := s.Store.Summary(ctx, id)
@@ -77,7 +77,7 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 	return n
 }
 
-// summarize asks the model.
+// summarize asks the model for a summary of turns that extends former.
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
 	budget int) (string, error) {
 	var b strings.Builder

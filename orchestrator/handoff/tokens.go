@@ -3,8 +3,8 @@ package handoff
 import "unicode"
 
 // Tokens estimates how many tokens a model counts in a text. An exact count is impractical: the models of five vendors
-// have different vocabularies, and each vocabulary takes megabytes of memory. So Tokens counts the units into which
-// vocabularies split text: words, digits in threes, runs of signs.
+// have different vocabularies, and each vocabulary takes megabytes of memory. Therefore Tokens counts the units into
+// which most vocabularies split text: words, groups of three digits, runs of signs.
 //
 // For prose, code and logs, the estimate differs from OpenAI's o200k_base and cl100k_base by at most 15 %; see
 // TestTokensComeCloseToVocabularies.
@@ -17,7 +17,7 @@ func Tokens(s string) int {
 	return int(c.sum + 0.5)
 }
 
-// counter adds up runs of characters of one class.
+// counter sums up the tokens of runs of characters that have the same class.
 type counter struct {
 	sum    float64
 	class  class
@@ -33,8 +33,8 @@ const (
 	lower
 	upper
 	digits
-	syllables // of scripts with one character for each word or syllable
-	alphabet  // of scripts other than Latin
+	syllables // scripts with one character for each word or syllable
+	alphabet  // scripts other than Latin
 	signs
 )
 
@@ -64,7 +64,7 @@ func (c *counter) add(r rune) {
 	next := classOf(r)
 	switch {
 	case next == c.class:
-	case c.class == upper && next == lower && c.length > 0: // the capital starts this word
+	case c.class == upper && next == lower && c.length > 0: // the capital letter starts this word
 		c.length--
 		c.end()
 		c.length = 1
@@ -76,12 +76,13 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end adds the current run to the sum. The factors were fitted to the texts of the test.
+// end adds the tokens of the current run to the sum. The factors were fitted to the texts of
+// TestTokensComeCloseToVocabularies.
 func (c *counter) end() {
 	n := float64(c.length)
 	switch {
 	case c.length == 0:
-	case c.class == spaces: // one space belongs to the next word
+	case c.class == spaces: // a single space is part of the next word
 		if n > 1 {
 			c.sum++
 		}

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The frame around the history. It prevents an agent from taking the history for a request.
+// The frame around the history. It prevents an agent from mistaking the history for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -18,7 +18,7 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum size, in tokens, of a turn that Write includes in part. A smaller part would be useless.
+// worthTelling is the minimum number of tokens for a shortened turn. Write omits a turn that would get fewer.
 const worthTelling = 200
 
 // Repeated replaces the prompt of an earlier turn if the agent now gets the same prompt again.
@@ -26,10 +26,10 @@ const Repeated = "[the request below]"
 
 // Told is the history for an agent.
 type Told struct {
-	Text    string // ends where the prompt begins; empty if there is no history
-	Turns   int    // number of included turns, shortened ones included
+	Text    string // text to put before the prompt; empty without history
+	Turns   int    // number of included turns, including shortened ones
 	LeftOut int    // number of turns, or parts of turns, that did not fit
-	// Shortened is set if one of Turns is included only in part.
+	// Shortened means that one of Turns is included only in part.
 	Shortened bool
 	Tokens    int // Tokens of Text
 }
@@ -51,7 +51,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	var newestFirst []string
 	for _, t := range slices.Backward(turns) {
 		text := wholeTurn(t)
-		n := Tokens(text) + 1 // each estimate is rounded
+		n := Tokens(text) + 1 // one more, because estimates are rounded
 		if n > room {
 			if len(newestFirst) > 0 && room < worthTelling {
 				break
@@ -91,7 +91,7 @@ func (t Told) Whole() int {
 	return t.LeftOut
 }
 
-// wholeTurn formats a turn in full. It names the attachments, because the agent may read these files.
+// wholeTurn formats a turn in full. It includes the names of the attachments, because the agent may read these files.
 func wholeTurn(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
 
 // shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, shorten
@@ -134,7 +134,7 @@ func modelOf(t orchestrator.Turn, m cli.ModelID) string {
 }
 
 // question returns the user's text with the names of the attached files. For a refused turn it omits pictures, because
-// the picture may be the reason for the refusal: an agent that reads it may be refused again.
+// a picture may be the reason: an agent that reads it may be refused again.
 func question(t orchestrator.Turn) string {
 	p := t.Prompt
 	if t.Outcome.Recovery.Kind == cli.Refused {
@@ -162,8 +162,8 @@ func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle returns both ends of a text that has more than budget tokens. Between them it puts a note about the length of
-// the omitted part.
+// Middle returns both ends of a text that is longer than budget tokens, and a note about the length of the omitted part
+// between them.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

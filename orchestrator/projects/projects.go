@@ -1,5 +1,5 @@
-// Package projects lets users manage projects: find the configured ones and the repositories inside the roots, move a
-// conversation to a project or to a worktree of a branch, and remove worktrees.
+// Package projects lets users manage projects. Users can find the configured projects and the repositories inside the
+// roots, move a conversation to a project or to a worktree of a branch, and remove worktrees.
 //
 // Git runs in the environment of the project. The package runs no turns and sends no messages.
 package projects
@@ -32,9 +32,9 @@ type Engine interface {
 	Directory(path string) (string, error)
 }
 
-// Options configure a Book.
+// Options configures a Book.
 type Options struct {
-	Named     func() map[string]string // the configured projects: directories by name
+	Named     func() map[string]string // returns the directories of the configured projects, by name
 	Roots     []string                 // directories to search for repositories
 	Sandboxes orchestrator.Sandboxes
 }
@@ -86,13 +86,13 @@ func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
 
 // Limits of the search for repositories.
 const (
-	depthMost   = 3 // below a root
+	depthMost   = 3 // directory levels below a root
 	entriesMost = 5000
 	foundMost   = 200
 )
 
-// repositories finds Git repositories at and below a root. It returns those at higher levels first. It does not follow
-// links, and does not search hidden directories or the insides of repositories.
+// repositories finds Git repositories at and below a root. It returns repositories at higher levels first. It does not
+// follow links, and does not search hidden directories or the insides of repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -114,7 +114,7 @@ func repositories(ctx context.Context, dir string) (found []string) {
 			if err != nil {
 				continue
 			}
-			entries, _ := d.ReadDir(max(left, 1)) // an unreadable directory has no entries
+			entries, _ := d.ReadDir(max(left, 1)) // treat an unreadable directory as empty
 			_ = d.Close()                         // nothing was written
 			left -= len(entries)
 			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -181,7 +181,7 @@ func (b *Book) makeTreesDir(main string) error {
 		return err
 	}
 	dir := filepath.Join(main, treesDir)
-	if real, err := b.engine.Directory(dir); err != nil || real != dir { // a link in its place could lead out
+	if real, err := b.engine.Directory(dir); err != nil || real != dir { // a link could lead out of the roots
 		return orchestrator.ErrOutsideRoot
 	}
 	ignore, err := repo.OpenFile(treesDir+"/.gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -208,7 +208,7 @@ func folderOf(branch string) string {
 }
 
 // worktrees lists the worktrees of dir's repository in which conversations may work. It also returns the place in which
-// git runs for that repository.
+// to run git for that repository.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
 	at := git.Place{Dir: dir}

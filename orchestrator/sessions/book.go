@@ -1,5 +1,5 @@
-// Package sessions lets users manage sessions, apart from running turns: find, rename, pin, archive, fork, export and
-// delete them, and move them from and to a terminal.
+// Package sessions lets users manage sessions: find, rename, pin, archive, fork, export and delete them, and move them
+// from and to a terminal.
 //
 // The package does NOT run turns and does not send messages.
 package sessions
@@ -15,12 +15,12 @@ import (
 
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
-	// Resume makes a session the current one of its conversation.
+	// Resume makes a session the current session of a conversation.
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
 	// Begin stores a session and makes it the current session of its conversation. From then on, agent answers in the
 	// conversation.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
-	// Move moves a session to another conversation. It returns ErrSessionInUse while any part of the session runs.
+	// Move moves a session to another conversation. It returns ErrSessionInUse if any part of the session is running.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 	// Directory returns an absolute path. If sessions may not work in the directory, it returns ErrOutsideRoot or
@@ -28,20 +28,20 @@ type Engine interface {
 	Directory(path string) (string, error)
 }
 
-// Agents is the part of the agents' service that a Book needs. *service.Service implements it.
+// Agents are the methods of service.Service that a Book needs.
 type Agents interface {
 	StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
 	Release(conversation cli.Conversation)
 }
 
-// Options configure a Book. All but Seen are required.
+// Options configures a Book. All but Seen are required.
 type Options struct {
 	Store  orchestrator.SessionStore
 	Now    func() time.Time
 	NewID  func() string
 	Access Access
-	// Seen returns the directory of a session if a terminal announced that session, and "" otherwise. It may be nil.
+	// Seen returns the directory of a session that a terminal announced, or "" for other sessions. It may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 
@@ -60,7 +60,6 @@ func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engin
 
 var _ orchestrator.Sessions = (*Book)(nil)
 
-// titleMax limits a title, in bytes.
 const titleMax = 200
 
 // FindSessions implements orchestrator.Sessions.

@@ -14,7 +14,7 @@ import (
 // Limits of an export.
 const (
 	exportedTurns = 10_000   // the newest entries
-	exportedTools = 16 << 20 // bytes from which on it has no more tools
+	exportedTools = 16 << 20 // bytes after which the export omits tools
 	exportedInput = 8 << 10  // bytes of the arguments of one tool
 )
 

@@ -8,14 +8,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Access knows the users and the chats. All fields are required.
+// Access provides the rights of users and the groups of ductor. All fields are required.
 type Access struct {
 	// RoleOf returns the current role of a user.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
 	// Groups lists the groups in which ductor currently works.
 	Groups func() []int64
-	// Shared lists the directories of shared projects. Turns in a group can read the sessions of these projects in
-	// other chats too. except lists the directories of all other projects.
+	// Shared lists the directories of shared projects. Turns in a group can also read the sessions of these projects in
+	// other chats. except lists the directories of all other projects.
 	Shared func() (dirs, except []string)
 }
 

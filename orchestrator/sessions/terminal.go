@@ -25,8 +25,8 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	return st, foreign, err
 }
 
-// resumable lists the stored sessions among which the given session may be. If a terminal announced the session, these
-// are the sessions of its directory. Otherwise they are those of the conversation's directory.
+// resumable lists the stored sessions that may include the given session: the sessions of its directory if a terminal
+// announced the session, otherwise the sessions of the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
@@ -48,7 +48,7 @@ func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, ag
 	return st, all, err
 }
 
-// foreign lists the agents' sessions in a directory that ductor did not create.
+// foreign lists the sessions in a directory that the agents stored and ductor did not create.
 func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession,
 	err error) {
 	all, err := b.agents.StoredSessions(ctx, st.Sandbox, dir)
@@ -67,9 +67,8 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 	return foreign, nil
 }
 
-// writtenByDuctor reports whether ductor wrote the first prompt of a session. The store does not know all such
-// sessions: earlier versions of ductor did not store all session IDs, and another ductor of this user has its own
-// store.
+// writtenByDuctor reports whether ductor wrote the first prompt of a session. The store may not contain such a session:
+// earlier versions of ductor did not store all session IDs, and another ductor of this user has its own store.
 func writtenByDuctor(first string) bool {
 	return slices.ContainsFunc([]string{
 		"<instructions> The user reads your answers in a chat.",
@@ -106,8 +105,8 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	return s, b.engine.Begin(ctx, s, agent)
 }
 
-// Terminal implements orchestrator.Sessions. It prefers the agent that answers in the conversation. If that agent does
-// not have the session, Terminal picks another agent that has it.
+// Terminal implements orchestrator.Sessions. It prefers the agent that answers in the conversation. If that agent has
+// no part in the session, Terminal picks another agent that has.
 func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return "", "", orchestrator.ErrNotAllowed

@@ -26,27 +26,27 @@ type Gateway interface {
 // Client asks agents. All fields but Tracer, Budgets and Secrets are required.
 type Client struct {
 	Gateway Gateway
-	Tracer  orchestrator.Tracer // nil: the questions are not traced
+	Tracer  orchestrator.Tracer // nil: questions are not traced
 	NewID   func() string
-	// Budgets limits the cost of questions. When a budget is spent, Client asks no more questions. nil means no limit.
+	// Budgets limits the cost of questions. If a budget is spent, Client asks no questions. nil means no limit.
 	Budgets *spending.Budgets
-	Secrets func(dir string) *secrets.Set // secrets of a directory that must not be shown or stored; nil for none
+	Secrets func(dir string) *secrets.Set // secrets of a directory, which must not be shown or stored; may be nil
 }
 
 // Question is a question to an agent.
 type Question struct {
 	Model        orchestrator.ModelChoice
 	Prompt       string
-	Instructions string                // for the system prompt
-	Resume       cli.AgentSessionID    // the session to continue; empty starts a new one
-	Wait         time.Duration         // the time limit
-	Person       orchestrator.PersonID // the user whose budget it counts in; 0: the user of the private chat
+	Instructions string                // text for the system prompt
+	Resume       cli.AgentSessionID    // the agent session to continue; empty starts a new one
+	Wait         time.Duration         // time limit
+	Person       orchestrator.PersonID // the user whose budget pays; 0 means the user of the private chat
 	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor itself asks
 	TextOnly     bool                  // ductor itself asks, only for text: any agent can answer
 	Watch        func(cli.Event)       // receives the events of Gateway.Run; nil for none
 }
 
-// mostAnswer limits the length of an answer, in bytes, because an agent may never stop writing.
+// mostAnswer limits the length of an answer in bytes, because an agent may write endlessly.
 const mostAnswer = 1 << 20
 
 // Reasons why a question has no answer or only a partial answer.
@@ -65,10 +65,10 @@ func ReadsFiles(agent cli.Agent) bool {
 	return !held || len(list.Only) > 0
 }
 
-// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in
-// read-only mode, no user answers its requests, and the settings of the project do not apply. The agent has no shell
-// and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit. The Gateway
-// refuses agents that nothing holds to the read-only mode, unless the question has TextOnly.
+// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at. The agent runs in
+// read-only mode, has no shell and sees only the project. No user answers its requests, and the settings of the project
+// do not apply. If another agent asks, Ask refuses agents whose tools ductor cannot limit. The Gateway refuses agents
+// for which ductor cannot enforce the read-only mode, unless the question has TextOnly.
 //
 // The error explains why Ask returns no answer. If ctx ended, the error is the cause of ctx. The Result contains the
 // cost of the question in either case. Ask cuts an answer at one megabyte.
@@ -85,14 +85,14 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 }
 
 // Work runs an agent as if it were the turn in at, with the rights in at. The settings of the project do not apply, and
-// the agent has no tool servers. In all other respects Work is like Ask.
+// the agent has no tool servers. Otherwise Work is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
 	defer stop()
 	who := spending.Spender{Person: q.Person}
-	if who.Person == 0 && at.ChatID > 0 { // the ID of a private chat is the ID of its user
+	if who.Person == 0 && at.ChatID > 0 { // a private chat has the ID of its user
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
 	if a.Budgets != nil {
@@ -115,7 +115,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
-	a.Gateway.Settled(at.Turn) // no start of ductor resumes it
+	a.Gateway.Settled(at.Turn) // no later start of ductor resumes this turn
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
 			Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
@@ -141,7 +141,6 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	return result, nil
 }
 
-// run runs an agent and traces it.
 func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	if a.Tracer == nil {
 		return a.Gateway.Run(ctx, agent, req, emit)
@@ -155,7 +154,6 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	return result
 }
 
-// withQuestion adds a question to a request.
 func withQuestion(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt

@@ -14,50 +14,51 @@ import (
 )
 
 const (
-	// loginWait limits the time for a log-in. The codes of the agents expire in the same time.
+	// loginWait limits the time for a log-in. The agents' codes expire after the same time.
 	loginWait = 15 * time.Minute
 	// tokenWait limits the turn that checks a token.
 	tokenWait = 90 * time.Second
 )
 
-// errCancelled is the cause if a user cancels a log-in.
+// errCancelled is the cause of the context if a user cancels a log-in.
 var errCancelled = errors.New("cancelled")
 
-// LoginOptions configures a LoginDesk. Everything is required, apart from Owner and Tokens.
+// LoginOptions configures a LoginDesk. All fields but Owner and Tokens are required.
 type LoginOptions struct {
 	Gateway orchestrator.Gateway
 	Client  Client // runs the turns that check tokens
 	Chat    orchestrator.Chat
-	Owner   orchestrator.PersonID // gets codes; without an owner there is no log-in by a code
+	Owner   orchestrator.PersonID // gets the codes; 0 disables log-ins with a code
 	Tokens  Tokens
 	// Place returns the working directory and the environment of a conversation's next turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (dir string, in cli.Sandbox, err error)
-	Life  context.Context                // ends log-ins
-	Enter func() (leave func(), ok bool) // registers work that the owner of Life waits for
+	Life  context.Context                // log-ins end with this context
+	Enter func() (leave func(), ok bool) // registers work; the owner of Life waits for leave
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }
 
 // Tokens stores the tokens of agents. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try gives a token to an agent, in an environment variable, until undo is called or ductor restarts. From then on no
-	// log, message or row shows the token.
+	// Try gives a token to an agent, in an environment variable, until undo is called or ductor restarts. After Try, no
+	// log, message or stored row contains the token.
 	Try func(agent cli.Agent, variable, token string) (undo func())
 	// Keep stores the token for the next processes of ductor.
 	Keep func(agent cli.Agent, variable, token string) error
 }
 
-// LoginDesk logs in agents at the request of users. It implements agent.LoginService of the bot. Safe for concurrent use.
+// LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. Safe for
+// concurrent use.
 type LoginDesk struct {
 	o       LoginOptions
-	running sync.Map // orchestrator.AgentEnv of each agent that is being logged in, to the function that cancels that
-	trying  sync.Map // cli.Agent of each token that is being tried
+	running sync.Map // functions that cancel the running log-ins, by orchestrator.AgentEnv
+	trying  sync.Map // agents (cli.Agent) whose token is being checked
 }
 
 // NewLoginDesk returns a LoginDesk.
 func NewLoginDesk(o LoginOptions) *LoginDesk { return &LoginDesk{o: o} }
 
-// Logins implements agent.LoginService of the bot.
+// Logins implements agent.LoginService.
 func (d *LoginDesk) Logins(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error) {
 	_, in, err := d.o.Place(ctx, id)
 	if err != nil {
@@ -66,7 +67,7 @@ func (d *LoginDesk) Logins(ctx context.Context, id orchestrator.ConversationID, 
 	return d.o.Gateway.Logins(in, agent), nil
 }
 
-// LogIn sends a code, and the result of such a log-in, to the private chat of the owner.
+// LogIn implements agent.LoginService. Messages about a log-in with a code go to the private chat of the owner.
 func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error {
 	_, in, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
@@ -118,19 +119,19 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 	}
 }
 
-// reasonOf returns the reason of an error without the agent's name, because the text around it has the name.
+// reasonOf returns the text of an error without the agent's name, which the surrounding message contains.
 func reasonOf(err error) string {
 	return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error()))
 }
 
-// tell sends a notice, also while ductor stops.
+// tell sends a notice, even while ductor stops.
 func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
 	if err := d.o.Chat.Notice(context.WithoutCancel(d.o.Life), to, text); err != nil {
 		d.o.Log.Warn("report a log-in", "chat", to.Chat, "err", err)
 	}
 }
 
-// CancelLogIn implements agent.LoginService of the bot.
+// CancelLogIn implements agent.LoginService.
 func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error) {
 	_, in, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
@@ -143,14 +144,15 @@ func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agen
 	return runs, nil
 }
 
-// UseToken checks the token in a short turn, and stores it unless the agent refuses it.
+// UseToken implements agent.LoginService. It checks the token in a short turn, and stores the token unless the agent
+// rejects it.
 func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
 	token string) error {
 	dir, in, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
 		return err
 	}
-	// The token counts in all environments, so only one is tried at a time.
+	// Check only one token of an agent at a time, because a token applies in all environments.
 	if _, tries := d.trying.LoadOrStore(agent, true); tries {
 		return orchestrator.ErrStillOpen
 	}
@@ -192,7 +194,7 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent c
 	return nil
 }
 
-// try asks an agent for a word.
+// try checks the current token of an agent with a short prompt.
 func (d *LoginDesk) try(at cli.Request, agent cli.Agent, person orchestrator.PersonID) error {
 	_, err := d.o.Client.Ask(d.o.Life, at, Question{
 		Model: orchestrator.ModelChoice{Agent: agent}, Prompt: "OK?", Wait: tokenWait, Person: person,

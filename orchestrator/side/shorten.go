@@ -13,23 +13,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult limits the characters of a result that is delivered in a different chat than the chat of the request.
-// Longer results are shortened.
+// MostResult is the maximum number of characters of a result that is delivered in another chat than the chat of the
+// request. Longer results are shortened.
 const MostResult = 20_000
 
-// Shortener shortens results that are delivered in a different chat than the chat of the request.
+// Shortener shortens results that are too long for the chat in which they are delivered.
 type Shortener struct {
 	Side   Client
-	Model  orchestrator.ModelChoice // writes the summaries; the zero value is none
-	Wait   time.Duration            // the time limit of a summary
+	Model  orchestrator.ModelChoice // writes summaries; zero: no summaries
+	Wait   time.Duration            // time limit of a summary
 	Logger *slog.Logger
 }
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
 // Shorten shortens a text of more than most characters, and reports whether it did. It uses the last <SUMMARY> block of
-// the text. If the text has none, it uses a summary by the model, which runs in the environment of at. If that fails,
-// it uses the end of the text.
+// the text. If the text has no such block, Model writes a summary in the environment of at. If that fails, Shorten uses
+// the end of the text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false

@@ -1,4 +1,4 @@
-// Package spending keeps the cost of turns within budgets: it warns once when most of a budget is spent, and refuses
+// Package spending enforces budgets for the cost of turns. It warns once when most of a budget is spent, and refuses
 // turns when all of it is spent.
 package spending
 
@@ -13,25 +13,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure Budgets. All are required.
+// Options configures Budgets. All fields are required.
 type Options struct {
 	Store  orchestrator.SpendingStore
-	Limits func() Budget // the current budget
+	Limits func() Budget // returns the current budget
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Budget limits spending, in US dollars; 0 is no limit.
+// Budget limits spending, in US dollars; 0 means no limit.
 type Budget struct {
 	Day       float64 `toml:"day" check:"0|0.01..1e6"`
 	Month     float64 `toml:"month" check:"0|0.01..1e6"`
-	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // of each user
+	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // limit of each user
 	UserMonth float64 `toml:"user_month" check:"0|0.01..1e6"`
-	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // of each job
+	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // limit of each job
 	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
-// Budgets compares spending with the configured budget. Safe for concurrent use.
+// Budgets compares the cost of turns with the configured budget. Safe for concurrent use.
 type Budgets struct{ opts Options }
 
 // New creates Budgets.
@@ -42,14 +42,14 @@ const WarnAt = 80
 
 // Spender identifies the user and the job that a turn runs for.
 type Spender struct {
-	Person orchestrator.PersonID // 0 for none
-	Job    orchestrator.JobID    // empty for none
+	Person orchestrator.PersonID // 0 means none
+	Job    orchestrator.JobID    // empty means none
 }
 
 // account is one budget in one period.
 type account struct {
-	of     Spender // the spender whose turns count; zero for all
-	period string  // 2006-01-02 or 2006-01
+	of     Spender // the user or job that the budget limits; zero means everything
+	period string  // a day as 2006-01-02, or a month as 2006-01
 	since  time.Time
 	limit  float64
 }
@@ -67,7 +67,7 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns the budgets against which a spender's turn counts.
+// accounts returns the budgets that limit the turns of a spender.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -91,7 +91,7 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the day in the form in which lifted budgets are stored.
+// today returns the current day in the format of SpendingStore.LiftBudgets.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
 // Left returns how much a turn may cost. 0 means no limit. If the turn may not run, Left returns a *cli.Failure of the
@@ -120,7 +120,7 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 	return left, nil
 }
 
-// describe formats the name of a budget and how much of it is spent.
+// describe formats the name of a budget and the spent part of it.
 func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {
@@ -138,7 +138,7 @@ func describe(p lang.Printer, a account, spent float64) string {
 	return p.Text("usage.spent-month", cost, limit)
 }
 
-// Warnings returns a sentence for each budget that is nearly spent. It does so once in each period.
+// Warnings returns a sentence for each budget that is nearly spent. It returns each sentence once in a period.
 func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (list []string) {
 	for _, a := range b.accounts(who) {
 		text, err := b.warning(ctx, p, a)
@@ -169,7 +169,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count records usage outside of turns.
+// Count records the usage of a question outside of turns.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

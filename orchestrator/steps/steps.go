@@ -1,5 +1,5 @@
-// Package steps records the actions of agents in turns: each tool call with its output and each changed file with its
-// diff. Users of the conversation can list them.
+// Package steps records the actions of agents in turns: each tool call with its output, and each changed file with its
+// diff. Users of the conversation can list these steps.
 package steps
 
 import (
@@ -13,26 +13,26 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits on the stored steps of one turn, in bytes unless they count steps.
+// Limits of the stored steps of one turn. All limits but mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // of one step; the end of its output is stored
+	mostOutput = 256 << 10 // of one step; ductor stores the end of a longer output
 	mostInput  = 32 << 10  // of one step
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )
 
-// Recorder collects the steps of one turn in memory. Its caller serializes the calls.
+// Recorder collects the steps of one turn in memory. Calls must be serial.
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // requests that tools wait for
-	since map[cli.ToolID]time.Time      // when tools that waited started to run; zero while they wait
+	asks  map[cli.ApprovalID]cli.ToolID // tools that wait for a request
+	since map[cli.ToolID]time.Time      // when waiting tools started to run; zero while they wait
 	steps []orchestrator.Step
-	open  map[cli.ToolID]int // indexes of tools in steps
+	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
 	said  int // bytes of the answer
-	first int // the first step whose output may still be stored
+	first int // index of the first step that may still have an output
 }
 
 // Observe records an event without secrets.
@@ -79,7 +79,7 @@ func (r *Recorder) Observe(ev cli.Event) {
 		s := &r.steps[i]
 		if since, waited := r.since[ev.ID]; waited && since.IsZero() {
 			ev.Duration = 0
-		} else if waited { // the time of waiting for a user does not count
+		} else if waited { // do not count the time of waiting for a user
 			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
 		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
@@ -102,8 +102,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If the arguments and outputs of the turn exceed their limit, storeOutput
-// drops the oldest ones.
+// storeOutput stores the end of an output. If all arguments and outputs of the turn exceed their limit, storeOutput
+// drops the oldest.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)
@@ -117,7 +117,7 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	}
 }
 
-// Steps returns the steps that are recorded until now.
+// Steps returns the steps recorded so far.
 func (r *Recorder) Steps() []orchestrator.Step {
 	return r.steps
 }
@@ -132,7 +132,7 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// Store is the part of the store that a Reader needs.
+// Store contains the methods of the store that a Reader needs.
 type Store interface {
 	Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error)
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error)

@@ -14,18 +14,18 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// attempt is one attempt to get an answer to the turn's prompt from an agent.
+// attempt is one attempt to get an agent's answer to the turn's prompt.
 type attempt struct {
 	*Turn
 	req        cli.Request
-	resumes    bool        // the previous process began it
-	promptSent atomic.Bool // the store has where it begins
+	resumes    bool        // the previous process started the attempt
+	promptSent atomic.Bool // the store has the start of the attempt
 	known      *handoff.Knowledge
 	requests   *approval.Requests
 }
 
-// Run runs attempts of the turn until no further attempt follows, and returns the result of the last one. first is the
-// request of the first attempt. promptSent reports whether an agent got the prompt.
+// Run runs attempts until no further attempt follows, and returns the result of the last one. first is the request of
+// the first attempt. promptSent reports whether an agent got the prompt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -51,7 +51,6 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	return result, promptSent
 }
 
-// run runs the attempt and returns its result.
 func (a *attempt) run() cli.Result {
 	a.promptSent.Store(a.resumes)
 	a.req.Started = a.recordStart(a.turn, a.req.Dir)
@@ -59,7 +58,7 @@ func (a *attempt) run() cli.Result {
 		a.watchFiles(a.turn, a.req.Dir)
 	}
 	a.start.Conversation.RequestReady(a.turn, a.req, &a.promptSent)
-	req := a.req // as it is now
+	req := a.req // a copy, because a.req may change
 	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
@@ -71,7 +70,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // even if the agent did nothing with it
+		a.showHanded() // even if the agent did nothing with the history
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -84,14 +83,14 @@ func (a *attempt) run() cli.Result {
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that stores the turn as running, and the start of the attempt. The callback retries
-// while the disk is full, until the turn is cancelled.
+// recordStart returns a callback that stores that the turn is running, and the start of the attempt. The callback
+// retries while the disk is full, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			if ok && err == nil && !a.promptSent.Load() { // later starts are in the middle of the turn
+			if ok && err == nil && !a.promptSent.Load() { // later starts happen in the middle of the turn
 				err = a.known.Sending(ctx)
 			}
 			switch {
@@ -110,15 +109,14 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts to watch files when the prompt is sent, so that the first words of the answer do not wait for the
-// snapshot.
+// watchFiles starts the snapshot and the file watch when the prompt is sent, so that the first words of the answer do
+// not wait for the snapshot.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
 	}
 }
 
-// event handles an event of the agent.
 func (a *attempt) event(ev cli.Event) {
 	a.known.Learn(a.record, ev)
 	if reported, ok := ev.(cli.LimitsReported); ok {
@@ -137,13 +135,13 @@ func (a *attempt) event(ev cli.Event) {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
-		return // the card shows the outcome once it is stored
+		return // the card shows the outcome after it is stored
 	}
 	a.Events.Event(ev)
-	a.requests.HandleEvent(ev) // after the card, which so shows a question before its answer
+	a.requests.HandleEvent(ev) // after the card, so that the card shows a question before its answer
 }
 
-// ask asks the agent. If the agent no longer has the session to resume, ask tries once more in a new session.
+// ask asks the agent. If the agent no longer has the session to resume, ask tries again in a new session.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run
@@ -165,7 +163,7 @@ func (a *attempt) ask() cli.Result {
 	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
 		return result
 	}
-	// The agent refused before it read the prompt, so it gets the prompt only once.
+	// The agent refused the session before it read the prompt, so no agent reads the prompt twice.
 	if a.hasAnswered() {
 		a.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
 	}
@@ -175,10 +173,9 @@ func (a *attempt) ask() cli.Result {
 	return a.runAgent(gateway.Run, a.event)
 }
 
-// gatewayRun is Run or Resume of orchestrator.Gateway.
+// gatewayRun is the method Run or Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
-// runAgent runs the agent and traces the run.
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	if a.runner.opts.Tracer == nil {
 		return run(a.ctx, a.turn.Agent, a.req, emit)
@@ -190,12 +187,12 @@ func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	return result
 }
 
-// prepareHistory puts the history that the agent missed before the prompt. If the returned result has an error or a
-// text, it is the result of the attempt.
+// prepareHistory adds the history that the agent missed to the prompt. If the returned result has an error or a text,
+// the attempt ends with this result.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
-	case a.resumes: // the prompt has it
-	case a.req.Task == cli.TaskCommand: // a command must come first
+	case a.resumes: // the prompt already has the history
+	case a.req.Task == cli.TaskCommand: // a command must be at the beginning
 	case a.req.Task == cli.TaskCompact:
 		if a.req.Resume == "" {
 			result.Text = a.printer().Text("turn.nothing-to-compact")
@@ -206,7 +203,7 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 	return result
 }
 
-// beginSession changes the request so that it begins a new session of the agent. The new session gets the history.
+// beginSession changes the request so that the agent starts a new session, with the history.
 func (a *attempt) beginSession() (err error) {
 	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(),
 		orchestrator.AgentSession{}); err != nil {
@@ -221,8 +218,8 @@ func (a *attempt) beginSession() (err error) {
 	return a.handOff()
 }
 
-// ToolsOf returns the tools that an agent may use for a request, in the agent's own words. If ductor cannot enforce the
-// lists for the agent, it returns no tools.
+// ToolsOf returns the tools that an agent may use for a request, by the agent's own names. It returns no tools if
+// ductor cannot enforce the lists for the agent.
 func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
 	list, err := tools.For(agent, req.ToolLists...)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that shortens the context. The text of its result compares the context before and after. Both
-// numbers are those of /context: the numbers that an agent reports for a compaction may not include its instructions
-// and tools.
+// compact runs a turn that shortens the context. The text of its result compares the context before and after. /context
+// shows the same sizes. The sizes that an agent reports for a compaction may omit its instructions and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
@@ -35,7 +34,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return a.compactAfresh()
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
-	case !shortened: // the text has the reason
+	case !shortened: // the text of the result has the reason
 		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
 		return result
 	}
@@ -47,8 +46,8 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	return result
 }
 
-// compactText compares a context before and after a compaction. If the context seems to have grown, the agent has
-// counted the two in different ways.
+// compactText compares a context before and after a compaction. If the context seems to have grown, the agent counted
+// the two sizes differently.
 func compactText(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -63,8 +62,8 @@ func compactText(p lang.Printer, before, after cli.Fill) string {
 	return p.Text("turn.compacted", p.Tokens(before.Used), now)
 }
 
-// summarizer returns a new Summarizer for the turn. It uses the configured model, or otherwise the agent of the turn.
-// It returns nil if no Summarizer is configured.
+// summarizer returns a new Summarizer for the turn. It uses the configured model, or else the agent of the turn. It
+// returns nil if Options.Summarizer is nil.
 func (a *attempt) summarizer() *handoff.Summarizer {
 	configured := a.runner.opts.Summarizer
 	if configured == nil {
@@ -77,8 +76,7 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh removes the agent's session. The next prompt starts a new session, which gets a short form of the
-// history.
+// compactAfresh removes the agent's session. The next prompt starts a new session with a short form of the history.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
 	turns, err := o.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
@@ -106,7 +104,7 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately limits how many turns lastFill searches for a context size.
+// filledLately is the number of newest turns in which lastFill searches for a context size.
 const filledLately = 20
 
 // lastFill returns the last context size that an agent reported after a turn of a session.
@@ -123,8 +121,8 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 	return cli.Fill{}
 }
 
-// Fill returns how full the context of an agent is in the session of a request. If the agent cannot report that now,
-// Fill returns the size that it reported after a turn. turn is the running turn; it may be empty.
+// Fill returns the fill level of an agent's context in the session of a request. If the agent cannot report it now,
+// Fill returns the last size that the agent reported after a turn. turn is the running turn; it may be empty.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

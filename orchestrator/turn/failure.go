@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// followUps counts the further attempts after failures of a turn.
+// followUps counts the attempts of a turn after failures.
 type followUps struct {
-	repeated    bool // by the same agent at once
-	substituted bool // by another agent
-	retries     int  // by the same agent after pauses
+	repeated    bool // the same agent tried again immediately
+	substituted bool // another agent tried
+	retries     int  // number of retries by the same agent, each after a pause
 }
 
-// followUp reports whether another attempt follows after a failure of the turn in which nothing ran. It returns the
-// agent of that attempt. It waits until the attempt may start.
+// followUp reports whether another attempt follows after a failure in which the agent ran nothing. It returns the agent
+// of that attempt. It waits until the attempt may start.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, f := t.runner.opts.Breakers, t.turn.Sandbox, result.Err
 	ran, _ := t.Events.Ran()
@@ -51,9 +51,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that may run a turn now. This is the configured substitute if the chosen agent gets no
-// turns for a while, unless the turn named that agent. If the agent has only reached its usage limit, it has a
-// substitute only if the configuration hands limits over.
+// Available returns the agent that should run a turn now. This is who, or the configured substitute if who gets no
+// turns for a while. A usage limit alone needs orchestrator.LimitHandOff. A turn that names its agent gets no
+// substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -68,7 +68,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns the configured agent that may run a turn instead of others, without asking the user.
+// substitute returns a configured agent that may run a turn without asking the user. It returns false if the only such
+// agents are in others.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -98,7 +99,7 @@ func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cl
 	return failed
 }
 
-// automatic returns the configured reaction to a kind of failure. It needs no user.
+// automatic returns the configured automatic reaction to a kind of failure.
 func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	what := orchestrator.RemedyOf(kind).Automatic
 	if what != orchestrator.AutomaticConfigured {
@@ -113,8 +114,8 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 // pauseStep is the interval at which a card updates the remaining time of a pause.
 const pauseStep = 5 * time.Second
 
-// pause waits before a retry and shows the remaining time. It returns false if no retry follows: if a user wants no
-// more retries, or if a user aborted the turn. After an abort the result becomes an abort.
+// pause waits before a retry and shows the remaining time. It returns false if a user wants no more retries or aborted
+// the turn. After an abort it changes the result to an abort.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -172,8 +173,8 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns the actions that a user can choose after a failure of the turn. A kind of failure allows several
-// actions, but not every turn allows all of them.
+// recovery returns the actions that a user can choose after a failure of the turn. It removes actions that RemedyOf
+// offers for the kind of failure but that are impossible for this turn.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -199,7 +200,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionAgain:
-			if later { // it would fail
+			if later { // another attempt would fail
 				continue
 			}
 		case orchestrator.ActionHandOff:
@@ -213,8 +214,8 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	return out
 }
 
-// refusedBefore reports whether the same agent refused the previous turn in this session. Something in the session may
-// cause it to refuse every prompt, such as a picture that the model's API cannot read.
+// refusedBefore reports whether the same agent refused the previous turn in this session. Then something in the session
+// may make it refuse every prompt, such as a picture that the model's API cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false

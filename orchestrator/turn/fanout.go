@@ -11,28 +11,27 @@ import (
 )
 
 // Fanout passes the events of one turn to its observers, one event at a time and in this order:
-//
-//  1. the Redactor removes secrets; it may hold text back and pass it on with a later event
+//  1. the Redactor, which removes secrets and may hold text back until a later event
 //  2. the file watch
 //  3. the steps
 //  4. the trace of the attempt
-//  5. the progress, which recovery from failures needs
+//  5. the progress, which decides about recovery from failures
 //  6. the owner's terminals
-//  7. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
+//  7. the card of the chat, which also sets the icon of the topic and shows if the agent is silent
 //
-// One lock covers all of them, so that they need none for an event. Safe for concurrent use.
+// One lock covers all of them, so that the observers need no locks for events. Safe for concurrent use.
 type Fanout struct {
-	redactor *Redactor // of the attempt that runs
+	redactor *Redactor // Redactor of the running attempt
 
 	mu       sync.Mutex
-	files    orchestrator.TurnWatch // nil before the prompt leaves, or if nothing watches files
-	trace    orchestrator.TurnTrace // of the attempt that runs; nil if nothing traces turns
+	files    orchestrator.TurnWatch // nil before the prompt is sent, or if nothing watches files
+	trace    orchestrator.TurnTrace // trace of the running attempt; nil if nothing traces turns
 	steps    steps.Recorder
 	progress progress
 	viewers  func(cli.Event)          // nil if no terminal shows the turn
-	open     func() orchestrator.Card // nil for a turn that shows nothing but its outcome
-	card     orchestrator.Card        // nil before open is called
-	held     []cli.Event              // for the card, once it is open
+	open     func() orchestrator.Card // opens the card; nil for a turn that shows only its outcome
+	card     orchestrator.Card        // nil until it is open
+	held     []cli.Event              // events for the card until it is open
 }
 
 // NewFanout creates a Fanout without a card.
@@ -43,7 +42,7 @@ func NewFanout(now func() time.Time) *Fanout {
 // Redact sets the Redactor of the next attempt.
 func (f *Fanout) Redact(r *Redactor) { f.redactor = r }
 
-// Event passes on an event of the agent. It waits until the Redactor has read the secrets.
+// Event passes an event of the agent to the observers. It waits until the Redactor knows the secrets.
 func (f *Fanout) Event(ev cli.Event) {
 	known := f.redactor.Known()
 	f.mu.Lock()
@@ -51,8 +50,8 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes on an event that ductor itself created. Such an event contains no secrets. The file watch and the trace
-// do not get it, because the agent did nothing.
+// Show passes an event that ductor itself created to the observers. Such an event contains no secrets. The file watch
+// and the trace do not get it, because the agent did nothing.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +91,7 @@ func (f *Fanout) showLocked(ev cli.Event) {
 	}
 }
 
-// holdLocked stores an event for the card. It joins text to the text before it.
+// holdLocked stores an event for the card. It merges consecutive texts.
 func (f *Fanout) holdLocked(ev cli.Event) {
 	if delta, ok := ev.(cli.TextDelta); ok && len(f.held) > 0 {
 		if last, ok := f.held[len(f.held)-1].(cli.TextDelta); ok {
@@ -103,7 +102,7 @@ func (f *Fanout) holdLocked(ev cli.Event) {
 	f.held = append(f.held, ev)
 }
 
-// SetViewers sets the function that shows events in terminals. It must not wait.
+// SetViewers sets the function that shows events in terminals. The function must not block.
 func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +116,7 @@ func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.open = open
 }
 
-// Card returns the card. The first call opens it and shows the events that the Fanout held.
+// Card returns the card. The first call opens the card and passes the stored events to it.
 func (f *Fanout) Card() orchestrator.Card {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +161,7 @@ func (f *Fanout) fileWatch() orchestrator.TurnWatch {
 	return f.files
 }
 
-// Steps returns the steps that are recorded until now.
+// Steps returns the steps recorded so far.
 func (f *Fanout) Steps() []orchestrator.Step {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,7 +2,7 @@ package turn
 
 import "ductor/cli"
 
-// loadLimits passes on the known limits of the agent's account.
+// loadLimits passes the stored limits of the agent's account to the Fanout.
 func (a *attempt) loadLimits() {
 	all, err := a.runner.opts.Store.PlanLimits(a.record)
 	if err != nil {
@@ -11,7 +11,7 @@ func (a *attempt) loadLimits() {
 	a.Events.Show(cli.LimitsReported{AccountLimits: cli.LimitsOf(all, a.turn.Agent, a.req.Account)})
 }
 
-// mergeLimits stores limits that the agent reported. It returns all known limits of the account.
+// mergeLimits stores limits that the agent reported, and returns all stored limits of the account.
 func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
 	ev.Agent, ev.Account = a.turn.Agent, a.req.Account
 	known, err := a.runner.opts.Store.MergeLimits(a.record, ev.AccountLimits, a.runner.opts.Now())
@@ -22,7 +22,7 @@ func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
 	return cli.LimitsReported{AccountLimits: known}
 }
 
-// Limits returns the limits of the agent's account, as far as they are known.
+// Limits returns the last reported limits of the agent's account.
 func (f *Fanout) Limits() cli.AccountLimits {
 	f.mu.Lock()
 	defer f.mu.Unlock()

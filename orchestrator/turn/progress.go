@@ -7,13 +7,13 @@ import (
 	"ductor/cli"
 )
 
-// progress remembers the work of the agent of a turn.
+// progress records the work of the turn's agent.
 type progress struct {
 	ran      bool                          // the agent wrote text, used a tool or asked a user
-	tools    map[cli.ToolID]bool           // each started tool; false until it runs
+	tools    map[cli.ToolID]bool           // started tools; false until the tool runs
 	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
 	replaced []cli.Agent                   // agents that failed and were replaced by another
-	limits   cli.AccountLimits             // of the agent's account
+	limits   cli.AccountLimits             // limits of the agent's account
 }
 
 func newProgress() progress {
@@ -49,7 +49,7 @@ func (p *progress) observe(ev cli.Event) {
 	}
 }
 
-// toolRan records that a started tool ran, if it did.
+// toolRan records whether a started tool ran.
 func (p *progress) toolRan(id cli.ToolID, ran bool) {
 	if before, started := p.tools[id]; started {
 		p.tools[id] = before || ran

@@ -10,18 +10,18 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Redactor removes secrets from the events of one attempt before anything is shown or stored. Known, Learn and Result
-// are safe for concurrent use.
+// Redactor removes secrets from the events of one attempt before they are shown or stored. Known, Learn and Result are
+// safe for concurrent use.
 type Redactor struct {
 	read  <-chan struct{} // closed once known is set
 	known atomic.Pointer[secrets.Set]
 	learn sync.Mutex // serializes changes of known
 
-	text, thought secrets.Stream // of the agent
+	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. It reads the secrets in a goroutine, which spawn starts. The prompt does not wait for
-// the secrets, but events do.
+// NewRedactor creates a Redactor. It calls read in a goroutine that spawn starts. Events wait for the secrets, but the
+// prompt does not.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}
@@ -33,7 +33,7 @@ func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	return r
 }
 
-// Known returns the secrets. It waits until they are read.
+// Known returns the secrets. It waits until they have been read.
 func (r *Redactor) Known() *secrets.Set {
 	if known := r.known.Load(); known != nil {
 		return known
@@ -62,8 +62,9 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 	return clean
 }
 
-// pass passes an event without secrets to a Fanout. It holds back text that could be the start of a secret, until a
-// later event shows that it is not. Events whose order relative to the text matters are not held back.
+// pass removes secrets from an event and passes it to a Fanout. It holds back text that could be the start of a secret,
+// until a later event shows that it is not. Before an event whose order relative to the text matters, it passes the
+// held text.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -82,7 +83,7 @@ func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 		r.endThought(known, to)
 		passText(r.text.Flush(known), to)
 	}
-	if ended, ok := ev.(cli.ToolEnded); ok { // color codes could split a secret
+	if ended, ok := ev.(cli.ToolEnded); ok { // remove color codes first, because they could split a secret
 		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
 		ev = ended
 	}
@@ -104,7 +105,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes on reasoning. No part of a secret was passed on before, so nothing must be retracted.
+// passThought passes reasoning to a Fanout. No part of a secret was passed before, so nothing must be retracted.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

@@ -20,26 +20,27 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// ErrBypassOver is the cause if a turn in bypass ends because the bypass is over and its agent cannot switch to asking.
+// ErrBypassOver is the cause of the context if a turn ends because its bypass is over and its agent cannot switch to
+// ask mode.
 var ErrBypassOver = errors.New("bypass is over")
 
-// Settings apply to turns. They may change between two turns.
+// Settings are options of turns. They may change between two turns.
 type Settings struct {
 	Agents        map[cli.Agent]orchestrator.AgentDefaults
-	HandoffTokens int // of history for an agent that joins a session, at most
+	HandoffTokens int // maximum tokens of history for an agent that joins a session
 	Recovery
 }
 
-// Recovery configures the reaction to a turn that failed before the agent ran anything.
+// Recovery configures how ductor reacts to a turn that failed before the agent ran anything.
 type Recovery struct {
 	Limits     orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // of an overloaded model
-	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // it doubles
-	// Failures is how many turns in a row may fail before their agent gets a pause. 0 means any number.
+	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // with an overloaded model
+	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // first pause; it doubles
+	// Failures is the number of failed turns in a row after which an agent gets no turns for a while. 0 means never.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
-// Options configure a Runner.
+// Options configures a Runner.
 type Options struct {
 	Store      orchestrator.Store
 	Gateway    orchestrator.Gateway
@@ -47,16 +48,16 @@ type Options struct {
 	Snapshots  orchestrator.Snapshots // nil: nothing watches files
 	Approvals  *approval.Service
 	Breakers   *circuit.Breakers
-	Summarizer *handoff.Summarizer   // of history that does not fit; nil: ductor shortens it
-	Owner      orchestrator.PersonID // gets codes that log agents in; 0: no user does
+	Summarizer *handoff.Summarizer   // summarizes history that does not fit; nil: ductor shortens it
+	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 disables log-ins
 	Later      bool                  // a job can run a turn when the limit of its agent ends
 
-	Settings func() Settings // of the turns that run now
+	Settings func() Settings // returns the settings for turns that start now
 	Secrets  func(cli.Request) *secrets.Set
 	Project  func(dir string) orchestrator.ProjectPolicy
 
-	Life  context.Context // of all turns
-	Spawn func(func())    // starts a goroutine that Close of the conversations waits for
+	Life  context.Context // parent of the contexts of turns
+	Spawn func(func())    // starts a goroutine; closing the conversations waits for it
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -68,37 +69,37 @@ type Runner struct{ opts Options }
 // NewRunner creates a Runner.
 func NewRunner(o Options) *Runner { return &Runner{o} }
 
-// Conversation is the conversation of a running turn.
+// Conversation is the interface of a Turn to its conversation. Package conversation implements it.
 type Conversation interface {
-	// PrepareAgain builds the request of another attempt, which the agent in who runs. It sets agent and model of the
-	// turn, and returns the current session.
+	// PrepareAgain builds the request of another attempt, by the agent in who. It sets agent and model of the turn, and
+	// returns the current session.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// RequestReady records the request of an attempt. promptSent becomes true once the agent gets the prompt.
+	// RequestReady records the request of an attempt. The Turn sets promptSent when the agent gets the prompt.
 	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
 	// PromptSent is called when the agent gets the prompt.
 	PromptSent(ctx context.Context, t orchestrator.Turn)
-	// CaughtUp is called when all earlier output of the agent has been read.
+	// CaughtUp is called when the Turn has read all output from before a restart.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
 	// Titled is called when the agent reports its own title of the session.
 	Titled(ctx context.Context, t orchestrator.Turn, title string)
-	// RunLater creates a job that runs the turn's prompt at a time.
+	// RunLater creates a job that runs the turn's prompt at this time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
-	// AwaitDisk waits while the disk is full. It returns false if ctx ends first, or if the engine has no Disk to ask.
+	// AwaitDisk waits while the disk is full. It returns false if ctx ends first, or if the state of the disk is
+	// unknown.
 	AwaitDisk(ctx context.Context) bool
 }
 
-// Choice is an agent that runs a turn.
+// Choice is the agent, model and effort for a turn.
 type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
-	// Instead is the failure of the configured agent if another agent runs the turn in its place. It is nil if the user
-	// chose this agent, or if this is the configured agent.
+	// Instead is the failure of the configured agent if this agent runs the turn in its place. Otherwise it is nil.
 	Instead *cli.Failure
 }
 
-// Last identifies the last ended turn of a session. Messages is the session's number of turns when that turn ended. If
-// the session has another number now, this process did not see all of its turns.
+// Last identifies the last ended turn of a session. Messages was the session's number of turns at that time. If the
+// session has another number now, other processes ran turns in it.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
@@ -110,9 +111,9 @@ type Start struct {
 	Conversation Conversation
 	Turn         orchestrator.Turn
 	Session      orchestrator.Session
-	Resumes      bool            // the previous process was running it
-	Began        time.Time       // when this process began to run it
-	Retries      context.Context // ends when no retry may follow: with the turn, or when a user wants none
+	Resumes      bool            // the previous process started the turn
+	Began        time.Time       // when this process started or resumed the turn
+	Retries      context.Context // ends when the turn ends or when a user wants no retries
 	Last         Last
 }
 
@@ -121,14 +122,14 @@ type Turn struct {
 	Events *Fanout
 
 	runner *Runner
-	// ctx ends with the turn. Its cause is cli.ErrAborted after an abort, ErrShutdown if ductor ends, and
-	// cli.ErrDetached if the turn continues without ductor.
+	// ctx ends with the turn. Its cause is cli.ErrAborted after an abort, ErrShutdown when ductor ends, and
+	// cli.ErrDetached when the turn continues without ductor.
 	ctx    context.Context
-	record context.Context // never ends: the end of a turn is recorded even after an abort
+	record context.Context // never ends, so that the end of a turn is recorded even after an abort
 
 	start  Start
 	turn   orchestrator.Turn
-	handed cli.HandedOver // history that the agent got and the card does not show yet
+	handed cli.HandedOver // history in the prompt that the card does not show yet
 }
 
 // New creates a Turn.
@@ -162,14 +163,13 @@ func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	return out
 }
 
-// outcome builds the outcome of the turn.
 func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
-		// The second difference uses the monotonic clock, which is right even if the wall clock was set back.
+		// The second difference uses the monotonic clock, which stays correct if the wall clock is set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {

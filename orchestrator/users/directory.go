@@ -15,24 +15,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Directory. All but Random and Log are required; only Invite needs Random.
+// Options configures a Directory. All fields but Random and Log are required. Only Invite needs Random.
 type Options struct {
 	Store      orchestrator.UserStore
-	Configured func() orchestrator.Roster // the current configuration
+	Configured func() orchestrator.Roster // returns the users of the current configuration
 	Now        func() time.Time
 	Random     io.Reader
 	Log        *slog.Logger
 }
 
-// Directory knows all users. It reads the store for each query, so that changes by another process apply at once. Safe
-// for concurrent use.
+// Directory provides all users and their roles. It reads the store for each query, so that changes by another process
+// apply immediately. Safe for concurrent use.
 type Directory struct {
 	opts  Options
 	known cache
 	open  invitations
 }
 
-// cache holds the last data from the store, for times when the store does not answer.
+// cache holds the last data from the store, in case the store does not respond.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster
@@ -57,7 +57,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	return d, nil
 }
 
-// lookPatience limits the time for reading the store.
+// lookPatience limits the time for a read of the store.
 const lookPatience = 5 * time.Second
 
 // RoleOf implements updates.Users. The configuration has priority over the store.
@@ -81,7 +81,7 @@ func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return d.known.roles.RoleOf(user)
 }
 
-// Having lists the users who have a right, sorted by ID.
+// Having returns the users who have a right, sorted by ID.
 func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
@@ -97,10 +97,10 @@ func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	return roles.Having(do)
 }
 
-// Known is a user and the source that defines the user.
+// Known is a user, and whether the configuration defines that user.
 type Known struct {
 	orchestrator.JoinedUser
-	Configured bool // only the configuration can change the user
+	Configured bool // only a change of the configuration can change this user
 }
 
 // List lists the users of the configuration by ID, then the users who joined.
@@ -122,7 +122,7 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change returns an error if by may not change users, or if the user is defined in the configuration.
+// change returns an error if by may not change users, or if the configuration defines the user.
 func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed

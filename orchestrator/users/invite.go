@@ -10,17 +10,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostOpen limits the open invitations.
+// mostOpen is the maximum number of open invitations.
 const mostOpen = 5
 
-// invitations holds the open invitations. Only this process creates any.
+// invitations holds the open invitations. Only one process at a time creates invitations.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // wrong codes since no invitation was open
+	wrong int // number of wrong codes; reset if Invite finds no open invitation
 }
 
-// Invite creates an invitation for one user and returns its code, which is stored nowhere. It may return ErrNotAllowed.
+// Invite creates an invitation for one user and returns its code. ductor does not store the code. Invite may return
+// ErrNotAllowed.
 func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string,
 	err error) {
 	if !by.May(orchestrator.ManageUsers) {
@@ -79,7 +80,8 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	return joined
 }
 
-// match returns the invitation with a code. It compares the code with every open invitation.
+// match returns the open invitation with this code. It compares the code with every open invitation, so that its
+// duration reveals nothing.
 func (d *Directory) match(ctx context.Context, code string) (found orchestrator.Invitation, ok bool) {
 	d.open.Lock()
 	defer d.open.Unlock()
@@ -103,8 +105,8 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns the user if they have joined and must still be greeted. It returns false otherwise. Greeted records
-// the greeting.
+// Greet returns a user who has joined and has not been greeted. Otherwise it returns false. Greeted records the
+// greeting.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
 	return u, there && !u.Greeted, err

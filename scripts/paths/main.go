@@ -54,11 +54,11 @@ func main() {
 const (
 	runnerArg = "runner"
 	patience  = 2 * time.Minute
-	// quiet is the idle time before a mark, so that earlier work is not counted.
+	// quiet is the idle time before a mark, so that the coverage counters omit earlier work.
 	quiet = 3 * time.Second
 	// rounds is the number of deltas and aborts to compare.
 	rounds = 4
-	// mostDelta and mostAbort may only decrease.
+	// mostDelta and mostAbort are the maximum numbers of functions. They may only decrease.
 	mostDelta, mostAbort = 325, 790
 )
 
@@ -161,7 +161,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns the names in both lists. In the first round, before is nil and it returns round.
+// common returns the names in both lists, or round if before is nil (in the first round).
 func common(before, round []string) []string {
 	if before == nil {
 		return round

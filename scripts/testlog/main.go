@@ -1,10 +1,11 @@
-// Command testlog summarizes the output of `go test -json`: a line for each package, the output of failed tests, the
-// slowest tests, skipped tests with their reasons, and at the end the failures in a few lines, for readers of only
-// the end of a log. It does not decide whether the tests passed: the exit code of go test does.
+// Command testlog summarizes the output of `go test -json`. It prints a line for each package, the output of failed
+// tests, the slowest tests, and skipped tests with their reasons. At the end it repeats the failures in a few lines,
+// for readers who see only the end of a log. It does not decide whether the tests passed: the exit code of go test
+// does.
 //
 //	go test -json ./... | testlog [FILE]
 //
-// It adds a line to FILE with the numbers of tests that passed, failed and were skipped.
+// It adds a line to FILE with the numbers of passed, failed and skipped tests.
 package main
 
 import (
@@ -151,7 +152,7 @@ func (t *teller) failures(pkg string) {
 	delete(t.failed, pkg)
 }
 
-// unfinished prints the output of tests that the end of their package interrupted: by a panic, a race or a timeout.
+// unfinished prints the output of tests that did not end, because a panic, a race or a timeout ended their package.
 func (t *teller) unfinished(pkg string) {
 	var cut []name
 	for n := range t.said {
@@ -183,8 +184,8 @@ func reason(said []string) string {
 	return "it says no reason"
 }
 
-// gist returns the last message from each line of a test's code. All logs of a child process come from one line, and
-// each failure comes from its own.
+// gist returns the last message of each line of a test's code. All logs of a child process come from one line, and each
+// failure comes from another.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry
@@ -192,7 +193,7 @@ func gist(said []string) string {
 		if m := logged.FindStringSubmatch(line); m != nil {
 			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.from == m[1] })
 			entries = append(entries, entry{m[1], line})
-		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // continuation
+		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // the message continues
 			entries[n-1].text += line
 		}
 	}
@@ -228,7 +229,7 @@ func shortened(text string) string {
 const slowest = 12
 
 func (t *teller) sum() {
-	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // after a panic, the package has no event for its end
+	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a package that panicked has no event for its end
 		t.failures(pkg)
 		t.unfinished(pkg)
 	}

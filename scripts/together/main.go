@@ -1,5 +1,5 @@
-// Command together runs several commands at the same time and prints their output line by line, so lines are never
-// mixed. Its exit code is 1 if a command fails. An interrupt ends all commands.
+// Command together runs several commands at the same time and prints their output by whole lines, so that lines are
+// never mixed. Its exit code is 1 if a command fails. An interrupt ends all commands.
 //
 //	together COMMAND [ARG ...] [-- COMMAND [ARG ...]] ...
 package main

@@ -60,7 +60,7 @@ func Open(t testing.TB, address string, size Size) *Page {
 	return p
 }
 
-// awaitLoad waits until the page has loaded and has removed the token from its address.
+// awaitLoad waits until the page has loaded and has removed the token from the page's address.
 func (p *Page) awaitLoad() {
 	p.t.Helper()
 	for ctx, end := context.WithTimeout(p.ctx, timeout); ; {
@@ -74,7 +74,7 @@ func (p *Page) awaitLoad() {
 			end()
 			p.t.Fatalf("the page does not open: %v", err)
 		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // the next Evaluate reports errors
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // on an error, the next Evaluate fails the test
 	}
 }
 
@@ -87,7 +87,7 @@ func findBrowser() (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// listen records the browser's errors and warnings.
+// listen records the errors and warnings of the browser's console.
 func (p *Page) listen(ev any) {
 	text := ""
 	switch ev := ev.(type) {
@@ -112,14 +112,14 @@ func (p *Page) listen(ev any) {
 	}
 }
 
-// ConsoleErrors returns the console's errors and warnings so far.
+// ConsoleErrors returns the errors and warnings of the console so far.
 func (p *Page) ConsoleErrors() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.errors...)
 }
 
-// Do performs actions. It fails the test if one fails.
+// Do performs actions. It fails the test if an action fails.
 func (p *Page) Do(actions ...chromedp.Action) {
 	p.t.Helper()
 	if err := chromedp.Run(p.ctx, actions...); err != nil {
@@ -127,7 +127,7 @@ func (p *Page) Do(actions ...chromedp.Action) {
 	}
 }
 
-// Eval returns the value of a JavaScript expression.
+// Eval returns the value of a JavaScript expression in the page.
 func Eval[T any](p *Page, expression string) (value T) {
 	p.t.Helper()
 	p.Do(chromedp.Evaluate(expression, &value,
@@ -168,14 +168,14 @@ func (p *Page) Resize(size Size) {
 	p.Do(chromedp.EmulateViewport(size.Width, size.Height))
 }
 
-// Keys types keys, including special ones of package kb.
+// Keys types keys, including the special keys of package kb.
 func (p *Page) Keys(keys string) {
 	p.t.Helper()
 	p.Do(chromedp.KeyEvent(keys))
 }
 
-// Shoot takes a screenshot and checks that it is not empty. If $DUCTOR_TEST_PICTURES is set, it stores the file there.
-// scripts/test --long sets it.
+// Shoot takes a screenshot and checks that the picture is not empty. If $DUCTOR_TEST_PICTURES is set, as by
+// scripts/test --long, Shoot stores the picture in that directory.
 func (p *Page) Shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("DUCTOR_TEST_PICTURES")

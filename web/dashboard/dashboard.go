@@ -1,5 +1,5 @@
-// Package dashboard is the page of `ductor dashboard`. It shows the owner the state and history of ductor, and changes
-// nothing.
+// Package dashboard is the web page of `ductor dashboard`. It shows the state and history of ductor to the owner, and
+// changes nothing.
 package dashboard
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed page
 var page embed.FS
 
-// Overview is all data of the page. Zero times are omitted.
+// Overview has all data of the page. The JSON omits zero times.
 type Overview struct {
 	At            time.Time      `json:"at"`
 	Version       string         `json:"version"`
@@ -30,7 +30,7 @@ type Overview struct {
 	Days          []Day          `json:"days"` // oldest first, without gaps
 }
 
-// Part is the state of a part of ductor.
+// Part is a part of ductor, such as its database, with its state.
 type Part struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -40,14 +40,14 @@ type Part struct {
 // Conversation is a chat or a topic.
 type Conversation struct {
 	Name    string    `json:"name"`
-	Title   string    `json:"title"` // of the most recently used session
+	Title   string    `json:"title"` // title of the most recently used session
 	Dir     string    `json:"dir"`
 	Used    time.Time `json:"used,omitzero"`
 	Running int       `json:"running"`
 	Queued  int       `json:"queued"`
 	Turns   int       `json:"turns"`
 	Tokens  int64     `json:"tokens"`
-	Cost    float64   `json:"cost"` // US dollars
+	Cost    float64   `json:"cost"` // in US dollars
 }
 
 // Agent is the log-in state of an agent.
@@ -74,31 +74,31 @@ type Job struct {
 	State  string    `json:"state"`
 	Next   time.Time `json:"next,omitzero"`
 	Last   time.Time `json:"last,omitzero"`
-	Result string    `json:"result"` // of the last run
+	Result string    `json:"result"` // result of the last run
 	Failed bool      `json:"failed"`
 	Runs   int       `json:"runs"`
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is an approval, or an action that was allowed without asking.
+// Decision is an approval, or an action that needed no approval.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`
 	Agent string    `json:"agent"`
 	What  string    `json:"what"`
-	By    string    `json:"by"` // user ID; may be empty
+	By    string    `json:"by"` // ID of the user; may be empty
 	Of    string    `json:"of"`
 }
 
 // Day is the usage of one day.
 type Day struct {
-	Day    string  `json:"day"` // 2006-01-02
+	Day    string  `json:"day"` // formatted as 2006-01-02
 	Turns  int     `json:"turns"`
 	Tokens int64   `json:"tokens"`
 	Cost   float64 `json:"cost"`
 }
 
-// Site returns the page and its API. look returns the current data.
+// Site returns the page and its API. The API calls look for the current data.
 func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

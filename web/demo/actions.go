@@ -13,7 +13,7 @@ import (
 	"ductor/web"
 )
 
-// actionRequest is a page's request: an action of one user in one chat.
+// actionRequest is the request of a page for an action of one user in one chat.
 type actionRequest struct {
 	Chat    telegram.ChatID    `json:"chat"`
 	Topic   telegram.TopicID   `json:"topic"`
@@ -25,7 +25,7 @@ type actionRequest struct {
 	Stop    int                `json:"stop"`
 }
 
-// actor is the chat and the user of a request, and the message that it refers to, if any.
+// actor is the chat and the user of a request, and the message that it refers to, if there is one.
 type actor struct {
 	chat *telegram.Chat
 	user *telegram.Person

@@ -1,5 +1,5 @@
-// Package demo is the page of `ductor demo`. It shows the chats of the simulated Telegram like a phone app, performs
-// the actions of their users, and shows internals beside the chats that Telegram would hide.
+// Package demo is the web page of `ductor demo`. It shows the chats of the simulated Telegram like a phone app and
+// performs the actions of their users. Beside the chats, it shows internals that Telegram would hide.
 package demo
 
 import (
@@ -29,7 +29,7 @@ const (
 
 // Bot is the ductor behind the chats.
 type Bot interface {
-	// Restart restarts ductor as an upgrade does; agents continue.
+	// Restart restarts ductor as an upgrade does. Running agents continue.
 	Restart(ctx context.Context) error
 	// Processes lists the running agents.
 	Processes(ctx context.Context) ([]Process, error)
@@ -62,7 +62,7 @@ type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
 	Tour     bool   // offer the tour; requires scripted agents
-	Undo     bool   // the tour may change files and undo it; requires a project created by Seed
+	Undo     bool   // the tour may change files and undo the changes; requires a project from Seed
 	Other    string // address of another page of the demo; "" for none
 	Dir      string // working directory of the agents
 	Version  string
@@ -75,7 +75,7 @@ type Page struct {
 	you     *telegram.Chat
 	record  *recorder
 	tour    *tour
-	running sync.WaitGroup // playing stops of the tour
+	running sync.WaitGroup // stops of the tour that are being played
 }
 
 // Populate creates the users and chats of the demo.
@@ -98,7 +98,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Files serves the page itself below each of the paths, which end with a slash. It contains no data of the demo.
+// Files serves the files of the page below each of the paths, which end with a slash. They contain no data of the demo.
 func Files(places ...string) http.Handler {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *Page) API() http.Handler {
 	return mux
 }
 
-// Close waits for the page's goroutines. The context of Serve must have ended before.
+// Close waits for the page's goroutines. Call it after the context of web.Server.Serve has ended.
 func (p *Page) Close() {
 	p.tour.stop()
 	p.running.Wait()

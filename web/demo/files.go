@@ -11,7 +11,7 @@ import (
 	"ductor/web"
 )
 
-// inlineTypes are the content types that a browser may show. It must download all others.
+// inlineTypes are the content types that a browser may display. It must download files of all other types.
 var inlineTypes = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
 	"audio/ogg": true, "audio/mpeg": true, "audio/webm": true, "video/webm": true, "application/ogg": true,
@@ -72,7 +72,6 @@ func number(r *http.Request, name string) int64 {
 	return n
 }
 
-// maxAlbum is Telegram's limit of files in one album.
 const maxAlbum = 10
 
 func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err error) {

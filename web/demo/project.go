@@ -48,7 +48,7 @@ func Seed(dir string) error {
 	return nil
 }
 
-// discounted returns shop.py with the discount that the README promises.
+// discounted returns the content of shop.py with the discount that the README promises.
 func discounted() string {
 	shop, err := project.ReadFile("project/shop.py")
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// keepEntries is how many past calls and events a newly opened page shows.
+// keepEntries is the number of past calls and events that a newly opened page shows.
 const keepEntries = 400
 
-// entry is a line of the panel.
+// entry is a line of the panel with calls and events.
 type entry struct {
 	kind  string // "call" or "event"
 	value any
 }
 
-// recorder stores the newest calls of the bot and events of turns for pages. Safe for concurrent use.
+// recorder stores the newest calls of the bot and events of turns, for the pages. Safe for concurrent use.
 type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // text that the next event may continue; not yet in entries
+	held    *Event // text that the next event may continue; it is not in entries yet
 	changed chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (r *recorder) wait() <-chan struct{} {
 	return r.changed
 }
 
-// since returns the entries from number n on, and the number of the next one.
+// since returns the entries from number n on, and the number of the next entry.
 func (r *recorder) since(n int) ([]entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ type wireCall struct {
 	Detail string          `json:"detail"`
 }
 
-// call records a call of the bot. It ignores the endless polling.
+// call records a call of the bot. It omits polling, which never ends.
 func (r *recorder) call(c telegram.Call) {
 	if c.Method == "getUpdates" {
 		return
@@ -101,14 +101,14 @@ func detail(c telegram.Call) string {
 	return string(text)
 }
 
-// Event is an event of a turn, as the panel shows it.
+// Event is an event of a turn for the panel.
 type Event struct {
 	At   time.Time
 	Turn string
 	Chat string
 	Kind string // such as "tool started"
 	Text string // one line; may be empty
-	// Grows means that Text is a part of a text, which the next event of the same kind continues.
+	// Grows means that Text is only a part: the next event of the same kind continues it.
 	Grows bool
 }
 
@@ -120,10 +120,10 @@ type wireEvent struct {
 	Text string `json:"text"`
 }
 
-// textLine is how many characters of a growing text form a line of the panel.
+// textLine is the number of characters after which a growing text forms a line of the panel.
 const textLine = 160
 
-// Happened adds an event of a turn to the panel. It joins parts of a text into lines. It does not block.
+// Happened adds an event of a turn to the panel. It joins growing texts into lines. It does not block.
 func (p *Page) Happened(e Event) {
 	p.record.mu.Lock()
 	held := p.record.held

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// stopTimeout limits how long the tour waits for ductor in a stop.
+// stopTimeout limits how long the tour waits for ductor in a stop of the tour.
 const stopTimeout = time.Minute
 
 // stops returns the stops of the tour. It omits the stop "change" unless undo is set.
@@ -69,7 +69,6 @@ func stops(undo bool) []stop {
 	return slices.DeleteFunc(all, func(s stop) bool { return s.name == "change" && !undo })
 }
 
-// sendPrompt sends a text as the owner.
 func sendPrompt(text string) func(context.Context, *Page) error {
 	return func(_ context.Context, p *Page) error {
 		p.you.Person().Send(p.you, text)
@@ -82,7 +81,8 @@ const (
 	chosenText = "From your next message on: "
 )
 
-// finished reports whether an answer that contains a text has ended. An answer loses its stop button at the end.
+// finished returns a condition for messages: an answer that contains part has ended. At its end, an answer loses its
+// stop button.
 func finished(part string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing reports whether a message of the bot contains any of the texts.
+// containing returns a condition for messages: a message of the bot contains any of the parts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {
@@ -106,7 +106,7 @@ func hasFile(v telegram.View) bool {
 		func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "report.md" })
 }
 
-// handOver chooses an agent other than the current one and sends it a prompt.
+// handOver selects an agent other than the current one and sends a prompt to it.
 func handOver(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func handOver(ctx context.Context, p *Page) error {
 	return nil
 }
 
-// restartDuringTurn restarts ductor after the answer has started to grow.
+// restartDuringTurn restarts ductor while an answer is growing.
 func restartDuringTurn(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

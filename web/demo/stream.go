@@ -16,13 +16,13 @@ const (
 	panelPeriod = time.Second
 )
 
-// pageStream is the stream to one page. It tracks what the page shows and sends only differences.
+// pageStream is the stream of events to one page. It records what it sent, and sends only differences.
 type pageStream struct {
 	*web.Stream
 	p     *Page
-	shown map[string]json.RawMessage // JSON by name of the item
+	shown map[string]json.RawMessage // sent JSON, by name of the item
 	chats map[telegram.ChatID][]telegram.MessageID
-	seen  int // number of sent recorder entries
+	seen  int // number of recorder entries that the page has
 }
 
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,6 @@ func (p *Page) hello() wireHello {
 	return h
 }
 
-// send sends all changes since the last call.
 func (s *pageStream) send() error {
 	for _, c := range s.p.opts.Telegram.Chats() {
 		if err := s.chat(c); err != nil {
@@ -138,7 +137,7 @@ func (s *pageStream) sendChanged(name, event string, value any) error {
 	return s.SendJSON(event, data)
 }
 
-// panel sends the data that is polled once a second.
+// panel sends the data that has no events of its own. The stream calls it once a second.
 func (s *pageStream) panel(r *http.Request) error {
 	processes, err := s.p.opts.Bot.Processes(r.Context())
 	if err != nil {

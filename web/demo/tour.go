@@ -26,7 +26,7 @@ type stop struct {
 	done   func(v telegram.View) bool // reports whether the messages since the start complete the step
 }
 
-// tour plays the stops and detects when each is complete. Safe for concurrent use.
+// tour plays the stops and detects when a stop is complete. Safe for concurrent use.
 type tour struct {
 	p     *Page
 	stops []stop

@@ -36,7 +36,7 @@ type wireChat struct {
 	Title  string            `json:"title"`
 	Forum  bool              `json:"forum"`
 	Topics []wireTopic       `json:"topics"`
-	Users  []telegram.UserID `json:"users"` // who may write
+	Users  []telegram.UserID `json:"users"` // users who may write in the chat
 	Typing *wireTyping       `json:"typing,omitempty"`
 	Drafts []wireDraft       `json:"drafts"`
 }

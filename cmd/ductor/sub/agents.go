@@ -1,9 +1,11 @@
 package sub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os/exec"
 	"slices"
@@ -19,10 +21,10 @@ import (
 	"ductor/internal/nearest"
 )
 
-// Agents returns the command that lists agents, and the one that adds them to the configuration.
+// Agents returns the command that lists agents, with a subcommand that adds them to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
-	cmd := withConfig(from, &cobra.Command{
+	cmd := withConfig(orDefault(from), &cobra.Command{
 		Use: "agents", Short: "List the agents: whether they are installed, logged in and used",
 		Long: "Lists the agents of the configuration and of ductor's catalogue. It starts each installed one to ask " +
 			"whether it is logged in, which spends no tokens.",
@@ -36,6 +38,21 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 	}))
 	cmd.PersistentFlags().DurationVar(&wait, "wait", 30*time.Second, "how long an agent may take to answer")
 	return cmd
+}
+
+// orDefault returns a source of the default configuration for users who have not written one yet.
+func orDefault(from Source) Source {
+	return func(cmd *cobra.Command) func() (config.Config, error) {
+		load := from(cmd)
+		return func() (config.Config, error) {
+			cfg, err := load()
+			if errors.Is(err, fs.ErrNotExist) {
+				cmd.PrintErrln(err.Error())
+				return config.Default(), nil
+			}
+			return cfg, err
+		}
+	}
 }
 
 func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error {
@@ -66,16 +83,28 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tUSED\tSTATE")
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
+	// the agents in use come first, then those that are installed
+	for _, name := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(rows[a]), rank(rows[b])), cmp.Compare(a, b))
+	}) {
 		fmt.Fprintf(w, "%s\t%s\n", name, rows[name])
 	}
 	return w.Flush()
 }
 
-// maxState is the maximum length of an agent's state in a line, in bytes.
+// rank returns the place of a row in the list of agents.
+func rank(row string) int {
+	used, _, _ := strings.Cut(row, "\t")
+	return slices.IndexFunc([]string{"first", "yes", "no;", "no,", "no"}, func(prefix string) bool {
+		return strings.HasPrefix(used, prefix)
+	})
+}
+
+// maxState limits an agent's state in a line, in bytes.
 const maxState = 300
 
-// addAgents adds agents of the catalogue whose programs are there and speak the protocol. The error names the others.
+// addAgents adds those agents of the catalogue whose programs are installed and speak the protocol. The error names
+// the others.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }

@@ -1,11 +1,11 @@
 // Command defects tests the harness itself. It plants the defects of its patches into ductor, one after another, and
-// plays seeds in the simulated world until a rule finds each. It prints the seed and the rule, and stores them for
-// docs/reliability.md. A defect that is not found is a gap of the harness.
+// plays seeds in the simulated world until a rule finds each defect. It prints the seed and the rule, and stores them
+// for docs/reliability.md. A defect that no rule finds is a gap of the harness.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// The patches apply in the order of their numbers to copies of the files, which an overlay of the go command uses:
-// the working tree does not change. Each patch asks package planted whether its defect is active, so one program
+// The patches apply in the order of their numbers to copies of the files. An overlay of the go command uses the copies,
+// so the working tree does not change. Each patch asks package planted whether its defect is active, so one program
 // contains all of them.
 package main
 
@@ -91,10 +91,9 @@ func run(names []string) error {
 	return nil
 }
 
-// hunt builds and runs the simulated world.
 type hunt struct {
 	dir   string
-	sound found // violations of seeds without a defect, as far as they were played
+	sound found // violations of the seeds that were played without a defect
 }
 
 func (h *hunt) path(name string) string {
@@ -128,8 +127,8 @@ func (h *hunt) find(d *report.Defect) error {
 	return nil
 }
 
-// confirmed returns the rules that a seed violates again with the defect, but not without it, since a seed may be
-// played slightly differently each time.
+// confirmed returns the rules that a seed violates again with the defect, but not without it. It plays the seed again
+// because plays may differ slightly.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.soundly(seed)
 	if err != nil {

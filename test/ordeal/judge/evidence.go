@@ -7,8 +7,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Evidence contains the observations of a run, after the faults ended and everything came to rest. It can be encoded
-// as JSON.
+// Evidence contains the observations of a run, collected after all faults have ended and all work is done. It can be
+// encoded as JSON.
 type Evidence struct {
 	Scenario scenario.Scenario
 	Began    time.Time
@@ -31,13 +31,13 @@ type Evidence struct {
 	// Files are the project's files, by path.
 	Files map[string]string
 
-	// Secret is the world's secret. Texts are the places that must not contain it, by name: logs, rows of the database, files of the state directory. The
-	// judge also searches Telegram's messages.
+	// Secret is the world's secret. Texts are other texts that must not contain the secret, by name: logs, rows of the
+	// database, files of the state directory. The judge also searches Telegram's messages.
 	Secret string
 	Texts  map[string]string
 
-	// Database lists the findings of checks of the database. Left lists leftovers (processes, goroutines, descriptors, files, locks). Troubles lists
-	// other problems: a panic, a failed start, a world that does not come to rest.
+	// Database lists the findings of checks of the database. Left lists leftovers: processes, goroutines, descriptors,
+	// files and locks. Troubles lists other problems: a panic, a failed start, or work that never ends.
 	Database []string
 	Left     []string
 	Troubles []string
@@ -51,11 +51,12 @@ type Chat struct {
 	ID      telegram.ChatID
 	Topics  map[telegram.TopicID]scenario.Place // lab/red; the General topic is the chat itself
 	History []telegram.Message                  // all messages, including deleted ones, with all versions
-	// Hurt is true if an event was not reversed: the chat is blocked, deleted or migrated. It must show less then.
+	// Hurt means that an event of the chat was not reversed: the chat is blocked, deleted or migrated. Then the chat
+	// may show less.
 	Hurt bool
 }
 
-// Webhook is the sender of deliveries to ductor's webhook. Evidence contains the accepted ones, which have no ID.
+// Webhook is the sender of deliveries to ductor's webhook. Evidence contains the accepted deliveries, which have no ID.
 const Webhook scenario.Person = "webhook"
 
 // Sent is a message of a user. A prompt may consist of several messages, of which the first counts.
@@ -82,7 +83,7 @@ type Press struct {
 	Data    string
 	Text    string // text of the message at that moment
 	At      time.Time
-	// Answer is the bot's answer. Answered is false if it did not arrive in time.
+	// Answer is the bot's answer. Answered is false if the answer did not arrive in time.
 	Answer   string
 	Answered bool
 }
@@ -91,22 +92,22 @@ type Press struct {
 type AgentEvent struct {
 	At    time.Time
 	Agent string // claude
-	Run   string // of the process
+	Run   string // ID of the process
 	Token scenario.Token
 	What  What
-	Name  string // of the effect, or a word
+	Name  string // name of the effect, or a word
 }
 
 // What is the kind of an agent's event.
 type What string
 
-// Kinds of agents' events. Effects are always recorded. A world may not know the others.
+// What values. Worlds always record Effect; a world may not record the others.
 const (
 	Got     What = "got"     // the agent received the prompt
 	Effect  What = "effect"  // the effect Name happened
-	Allowed What = "allowed" // the answer to a request for the effect Name
+	Allowed What = "allowed" // a user decided a request for the effect Name
 	Denied  What = "denied"
-	Done    What = "done" // the turn ended well with its whole text
+	Done    What = "done" // the turn succeeded and wrote its whole text
 )
 
 // Stop is an end of ductor.
@@ -119,7 +120,7 @@ type Stop struct {
 // Violation is a violated rule.
 type Violation struct {
 	Rule   string
-	Token  scenario.Token // empty if no prompt is concerned
+	Token  scenario.Token // empty if the violation concerns no prompt
 	Detail string
 }
 
@@ -133,7 +134,7 @@ func (v Violation) String() string {
 // Rule is one condition that must hold.
 type Rule struct {
 	Name    string
-	Promise string // for docs/reliability.md
+	Promise string // text for docs/reliability.md
 	check   func(*facts) []Violation
 }
 

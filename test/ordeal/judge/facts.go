@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// facts is the evidence in a form for the rules.
+// facts is the evidence, indexed for the rules.
 type facts struct {
 	Evidence
 	prompts map[scenario.Token]scenario.Prompt
@@ -103,7 +103,7 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether an event in a chat or topic may hide content.
+// hurt reports whether an event in a chat or topic may have hidden content.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -127,7 +127,8 @@ func (c Chat) said() (all []telegram.Message) {
 	return all
 }
 
-// about reports whether a message of the bot concerns a prompt: it replies to it, or contains its words or effects.
+// about reports whether a message of the bot concerns a prompt: the message replies to the prompt, or contains its
+// words or effects.
 func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	if s := f.sent[token]; s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat {
 		return true
@@ -135,8 +136,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text contains the token, or one of its words or effects. Directives count, since a title
-// is the beginning of one.
+// mentions reports whether a text contains the token, or one of its words or effects. It also finds directives, because
+// a title is the beginning of a directive.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))
@@ -229,8 +230,8 @@ func again() []scenario.Button {
 	}
 }
 
-// runs returns how often a prompt may run: once, once more for each press that requested it, and as often as its job
-// is due.
+// runs returns how often a prompt may run: once, once more for each press that requested another run, and as often as
+// its job is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -239,14 +240,14 @@ func (f *facts) runs(token scenario.Token) int {
 	for _, e := range f.Stops {
 		switch {
 		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() &&
-			f.beganJustBefore(token, e.At, lazyWindow):
+			f.beganJustBefore(token, e.At, failedWindow):
 			n++
 		}
 	}
 	return n
 }
 
-// failedFlush reports whether a flush failed, which can lose the same data as a power failure.
+// failedFlush reports whether a flush failed; then the same data may be lost as in a power failure.
 func (f *facts) failedFlush() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		d, ok := s.(scenario.Disk)
@@ -254,7 +255,7 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
-// fullDisk returns the longest time for which the disk was full. In that time ductor cannot store the ids of its
+// fullDisk returns the longest time for which the disk was full. During that time ductor cannot store the ids of its
 // messages.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
@@ -265,8 +266,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns how long before a power failure a turn may have begun that then runs again. docs/invariants.md
-// allows one second. A slow or failing disk makes it longer.
+// powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
+// docs/invariants.md allows one second. A slow or failing disk extends it.
 func (f *facts) powerWindow() time.Duration {
 	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
 		return 2 * time.Minute
@@ -274,16 +275,28 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure before a time undid an event just before it, so that the prompt waited
-// again.
+// tookBack reports whether a power failure or a failed flush before a time undid an event just before it, so that the
+// prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)
+		window := f.powerWindow()
+		switch {
+		case s.How == scenario.Power:
+		case f.failedFlush():
+			window = failedWindow
+		default:
+			return false
+		}
+		return !s.At.Before(e.At) && s.At.Sub(e.At) < window && !s.At.After(before)
 	})
 }
 
-// lazyWindow is how long a lazy write may wait for the disk, with a margin.
+// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
+
+// failedWindow is how long before the end of a ductor whose flush failed its data may be lost. It first lets go of its
+// work.
+const failedWindow = lazyWindow + 15*time.Second
 
 // beganJustBefore reports whether the first known event of a prompt was in the last moment before a power failure.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
@@ -356,7 +369,7 @@ func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	return all
 }
 
-// stopped reports whether a user stopped, cancelled or replaced a prompt, so that it may be incomplete.
+// stopped reports whether a user stopped, cancelled or replaced a prompt, so that the prompt may be incomplete.
 func (f *facts) stopped(token scenario.Token) bool {
 	s := f.sent[token]
 	for _, a := range f.aborts(s.In) {

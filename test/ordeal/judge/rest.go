@@ -10,7 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// rest finds messages that report running or waiting work, unless an open request keeps it waiting.
+// rest finds messages that report running or waiting work after all work is done, except while an open request delays
+// the work.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
@@ -26,8 +27,8 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// unheardOf reports whether ductor may not know a message: its call ended without a good response, or ductor died
-// with it. A bot cannot edit a message without its id.
+// unheardOf reports whether ductor may not know a message: the call that sent the message ended without a good
+// response, or ductor died during it. A bot cannot edit a message without its id.
 func (f *facts) unheardOf(m telegram.Message) bool {
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
 		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
@@ -39,7 +40,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		}
 		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
 		return died(time.Second+f.Scenario.Latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
+			f.failedFlush() && died(failedWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
 	})
 }
 

@@ -81,7 +81,7 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// vanished reports whether nothing is known of a prompt that no user stopped.
+// vanished reports whether a prompt that no user stopped left no trace.
 func (f *facts) vanished(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false
@@ -92,13 +92,13 @@ func (f *facts) vanished(s Sent) bool {
 		!slices.ContainsFunc(c.said(), heard)
 }
 
-// isReason reports whether a prompt became the reason for a denial, which the card quotes.
+// isReason reports whether a card quotes a prompt as the reason for a denial.
 func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says, at that time or later, that a message was rejected or failed. Notices about
-// the disk do not count: they promise that no message is lost.
+// refused reports whether the chat reports, at that time or later, that a message was rejected or failed. Notices about
+// the disk do not count, because they promise that no message is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
@@ -106,7 +106,7 @@ func refused(c Chat, s Sent) bool {
 		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
-				"updates.broke", "updates.gave-up", "approval.agent-gone"))
+				"updates.broke", "updates.gave-up", "approval.agent-gone", "updates.dropped"))
 	})
 }
 
@@ -115,7 +115,7 @@ func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 	return len(f.wordsOf(m)[token]) > 0
 }
 
-// asked reports whether the chat had an open question at the time of a message, which may be the answer.
+// asked reports whether the chat had an open question at the time of a message. Then the message may be the answer.
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
 		return m.From.Bot && !m.Date.After(s.At) && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool {
@@ -125,7 +125,7 @@ func (f *facts) asked(c Chat, s Sent) bool {
 	})
 }
 
-// inOrder compares the first effects of prompts of a conversation whose order no user changed.
+// inOrder finds prompts whose first effects are out of order, although no user changed the order of their conversation.
 func inOrder(f *facts) (all []Violation) {
 	last := map[scenario.Place]Sent{}
 	for _, token := range f.tokens {
@@ -169,7 +169,7 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// here finds words of answers in conversations other than their prompt's.
+// here finds words of answers outside of the conversation of their prompt.
 func here(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, m := range c.said() {
@@ -188,13 +188,17 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited checks messages that were edited once while they waited: only the new version may run.
+// edited checks messages that were edited once while they waited: only the new version may run. A message that waits
+// again, because a user wants it to run once more, has run before.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
 			continue
 		}
-		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool { return !f.tookBack(e, s.At) }) {
+		waitsAgain := f.pressesOf(s.Old, again()...) > 0
+		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool {
+			return !f.tookBack(e, s.At) && !(waitsAgain && e.At.Before(s.At))
+		}) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
 		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) &&
@@ -224,7 +228,7 @@ func (f *facts) tookEdit(s Sent) bool {
 	return false
 }
 
-// strangers finds messages for strangers, and effects of strangers and viewers.
+// strangers finds messages to strangers, and effects of strangers and viewers.
 func strangers(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {
@@ -305,7 +309,7 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	return "", false
 }
 
-// owed lists the messages that are still to be sent or changed after everything came to rest.
+// owed lists the messages that are still to be sent or changed after all work is done.
 func owed(f *facts) (all []Violation) {
 	for _, key := range f.Stored.Owed {
 		all = append(all, Violation{Detail: "message " + key + " is still owed"})
@@ -332,7 +336,7 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions { // even half of the secret must never be visible
+			for _, v := range m.Versions { // no version may show even half of the secret
 				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break

@@ -7,9 +7,9 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Stored is what ductor's database says after everything came to rest.
+// Stored is the content of ductor's database after all work is done.
 type Stored struct {
-	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if that is unknown
+	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if unknown
 	Owed []string                 // keys of messages that are still to be sent or changed
 }
 

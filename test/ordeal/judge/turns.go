@@ -67,7 +67,8 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last word if it is the beginning of the next one: the agent died while it wrote it.
+// whole removes the last word if it is only the beginning of the expected word: the agent died while it wrote that
+// word.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&
@@ -77,8 +78,8 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be repeated because ductor's record of them was lost: the
-// power or a flush failed just after they were sent.
+// sentAgain returns how often messages of an answer may be repeated because a failure of the power or of a flush lost
+// ductor's record of them.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, e := range f.Stops {
@@ -120,8 +121,8 @@ func (f *facts) timesGot(token scenario.Token) (n int) {
 	return n
 }
 
-// saidWords returns the number of words that an agent certainly wrote: all of a turn that ended well, otherwise those
-// before its last effect.
+// saidWords returns the number of words that an agent certainly wrote: all words of a successful turn, otherwise the
+// words before its last effect.
 func (f *facts) saidWords(token scenario.Token) int {
 	p, last := f.prompts[token], -1
 	for _, e := range f.events[token] {
@@ -145,9 +146,9 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed returns the words of an answer that its chat must show: the certainly written ones that are part of the
-// answer. codex exec prints whole messages, so its text before a tool is not part of the answer. Copilot repeats its
-// text after the model failed.
+// owed returns the words of an answer that its chat must show: all words that the agent certainly wrote and that are
+// part of the answer. codex exec prints whole messages, so its text before a tool is not part of the answer. Copilot
+// repeats its text after the model failed.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
 	said, next, behindTool := f.saidWords(token), 0, 0
@@ -184,8 +185,8 @@ func (f *facts) oneShotCodex() bool {
 	})
 }
 
-// secondAttempt reports whether a live agent broke before its first output, so that a one-shot one received the
-// prompt.
+// secondAttempt reports whether a live agent broke before its first output, so that a one-shot agent received the
+// prompt again.
 func (f *facts) secondAttempt(token scenario.Token) bool {
 	c, _ := f.chat(f.sent[token].In)
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
@@ -203,7 +204,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostToPower reports whether the power failed while a prompt ran, or so soon after it that nothing was flushed.
+// lostToPower reports whether the power failed while a prompt ran, or so soon afterwards that its data was not flushed.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
@@ -240,8 +241,9 @@ func approved(f *facts) (all []Violation) {
 	return append(all, decidedOnce(f)...)
 }
 
-// allowedBefore finds the press that allowed an effect: on a message that showed it, by a user who may decide. An
-// earlier press that allowed more than one request, or a mode that allows everything, also counts.
+// allowedBefore finds the press that allowed an effect. The press must be on a message that showed the effect, by a
+// user who may decide. An earlier press that allowed more than one request, or a mode that allows everything, also
+// counts.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
@@ -280,7 +282,7 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects of prompts after an abort: from prompts before the abort, after the chat reported their end.
+// aborted finds effects after an abort: effects of prompts from before the abort, after the chat reported their end.
 func aborted(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, stop := range f.aborts(c.Name) {
@@ -330,11 +332,11 @@ func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
 
-// abortWithin is how long processes of a turn may live after the chat says that it is being stopped.
+// abortWithin is how long processes of a turn may live after the chat reports that the turn is being stopped.
 const abortWithin = 15 * time.Second
 
-// saidStopped returns the time at which an abort must be complete: when the chat reports that, or some time after it
-// says "Stopping…".
+// saidStopped returns the time at which an abort must be complete: when the chat reports this, or abortWithin after it
+// shows "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// act performs a user's step. It skips steps that make no sense.
+// act performs a user's step. It skips steps that are impossible at the moment.
 func (o *ordeal) act(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Say:
@@ -56,8 +56,8 @@ func (o *ordeal) act(step scenario.Step) {
 // scriptOf returns the text that makes the agent perform a prompt.
 func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) }
 
-// effect returns a shell command that logs an effect. Some commands leave a process in another session that ignores
-// all signals.
+// effect returns a shell command that logs an effect. In a world with deaf tools, some commands leave a process in
+// another session that ignores all signals.
 func (o *ordeal) effect(name string) string {
 	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
@@ -147,7 +147,7 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest returns the newest message of the bot about a prompt that wanted accepts.
+// newest returns the newest message of the bot about a prompt for which wanted returns true.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {

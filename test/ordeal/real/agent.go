@@ -26,8 +26,8 @@ const acpAgent = "gem"
 // agentLog is the file in the home of a world to which agents and the shells of their tools log their actions.
 const agentLog = "agents.log"
 
-// beAgent turns this process into a scripted agent if it was started under the name of one. It logs started prompts,
-// written files, and turns that end well.
+// beAgent turns this process into a scripted agent if its program has the name of an agent. It logs started prompts,
+// written files, and successful turns.
 func beAgent() {
 	name := filepath.Base(os.Args[0])
 	if name == acpAgent || !slices.Contains(agentNames[:], name) {
@@ -51,7 +51,7 @@ func beAgent() {
 			}
 		},
 	}
-	syscall.Exit(program.Run(context.Background())) // os.Exit of a program with the race detector takes a second
+	syscall.Exit(program.Run(context.Background())) // os.Exit takes a second in a program with the race detector
 }
 
 // logTokens appends a line for each token of a prompt.
@@ -82,12 +82,12 @@ func logLine(path string, what judge.What, name string) {
 	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
-// logCommand returns the shell command that logs an effect like an agent.
+// logCommand returns the shell command that logs an effect as agents do.
 func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads the log of the agents. The shells of their tools do not know the agent's name.
+// did reads the log of the agents. Lines of the shells of their tools have no agent's name.
 func (o *ordeal) did() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {

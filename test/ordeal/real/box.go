@@ -31,8 +31,8 @@ const (
 // ErrNoBox is returned if the kernel does not allow this user to create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild turns this process into a part of a box or a scripted agent if it was started as one, and then does not
-// return. Call it first in TestMain.
+// RunIfChild runs this process as a part of a box or as a scripted agent if it was started as one of them, and then
+// does not return. Call it first in TestMain.
 func RunIfChild() {
 	beAgent()
 	var err error
@@ -81,7 +81,7 @@ func Execute(job Job) (Report, error) {
 	}
 	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
-	runtime.LockOSThread() // the box dies with the thread that started it
+	runtime.LockOSThread() // the box dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)

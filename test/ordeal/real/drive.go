@@ -15,10 +15,10 @@ import (
 // Job describes the work of a box.
 type Job struct {
 	Seed       uint64
-	Dir        string   // for all its files
-	Builds     []string // directories with a ductor and its runner each: two builds, for upgrades
+	Dir        string   // directory for all files of the job
+	Builds     []string // directories that contain a ductor and its runner; two of them, for upgrades
 	Conditions conditions
-	Script     string // a scenario; if empty, the seed's
+	Script     string // a scenario; empty means the scenario of the seed
 	Soak       time.Duration
 }
 
@@ -27,7 +27,7 @@ type Report struct {
 	Run        report.Run
 	Script     string
 	Conditions conditions
-	Samples    []sample // of a soak
+	Samples    []sample // samples of a soak
 	Took       time.Duration
 }
 

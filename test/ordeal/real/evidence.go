@@ -27,7 +27,7 @@ func (o *ordeal) gather() {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
 		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done) || o.diedBefore(c)
 		if !answered && c.RetryAfter > 0 || answered && lost {
-			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that it succeeded
+			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that the call succeeded
 		}
 	}
 	e.Pending = o.srv.PendingUpdates()
@@ -63,8 +63,8 @@ func (o *ordeal) gather() {
 	}))
 }
 
-// diedAfter reports whether ductor died so soon after a response that the next process may not know it: ductor had
-// not read it, which takes a while on a busy machine, or a disk lost unflushed data.
+// diedAfter reports whether ductor died so soon after a response that the next process may not know the response.
+// ductor may not have read it yet, which takes a while on a busy machine, or a disk may have lost unflushed data.
 func (o *ordeal) diedAfter(answered time.Time) bool {
 	const reading, flushing = 3 * time.Second, 30 * time.Second
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
@@ -73,8 +73,7 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether ductor died while a call was on its way: it arrived before the first call of the next
-// process.
+// diedBefore reports whether ductor died during a call: the call arrived before the first call of the next process.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -129,8 +128,8 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys, recent
-// files for users, and files for locks and sockets.
+// stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys,
+// recent files for users, and files for locks and sockets.
 var stays = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "attach.sock", "mcp.key", "mcp.sock", "mcp-tokens.json", "socket.secret",
 	"terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
@@ -152,7 +151,7 @@ func (o *ordeal) leftFiles() (left []string) {
 			})
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
-			case strings.HasPrefix(below, "claude-tasks"): // the agent's own, after it was killed
+			case strings.HasPrefix(below, "claude-tasks"): // Claude's own files, after it was killed
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):
@@ -177,7 +176,7 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts returns the files that must not contain a secret but do, reduced to their names and the secrets.
+// texts returns the files that must not contain a secret but do. It reduces each of them to its name and the secrets.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {

@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits, unless all faults are being ended.
+// sleep waits. It returns early when all faults are being ended.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -87,7 +87,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
-		if at.IsZero() { // the rest takes a while on a busy machine
+		if at.IsZero() { // take the time first, because the rest takes a while on a busy machine
 			at = time.Now()
 		}
 		o.kill()
@@ -103,7 +103,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	return at, o.disk.again()
 }
 
-// awaitPoint waits for the n-th such moment from now, for a limited time.
+// awaitPoint waits until a moment such as a call has occurred n times, for a limited time.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -201,7 +201,6 @@ func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	return agents[:1]
 }
 
-// heal ends all faults.
 func (o *ordeal) heal() {
 	o.spoiled.Heal()
 	o.mu.Lock()

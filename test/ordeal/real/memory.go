@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// memoryGroup is a control group with little memory: if none is left, the kernel kills one of its processes.
+// memoryGroup is a control group with little memory. If the memory is used up, the kernel kills a process of the group.
 type memoryGroup struct{ dir string }
 
-// newMemoryGroup creates a control group, of version 1 or 2. It returns nil if the machine does not allow that.
+// newMemoryGroup creates a control group, of version 1 or 2. It returns nil if the machine does not allow this.
 func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	for root, limit := range memoryRoots() {
 		dir := filepath.Join(root, name)

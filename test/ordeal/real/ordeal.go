@@ -19,8 +19,8 @@ type ordeal struct {
 	job      Job
 	places   *places
 	report   Report
-	waiting  sync.WaitGroup // faults that begin or end later
-	pressing sync.WaitGroup // presses without an answer so far
+	waiting  sync.WaitGroup // faults that will begin or end
+	pressing sync.WaitGroup // presses that wait for an answer
 	ending   sync.Mutex     // held while ductor is stopped and started
 	spoiled  *spoil.Telegram
 
@@ -59,7 +59,7 @@ func (o *ordeal) trouble(err error) {
 	o.evidence.Troubles = append(o.evidence.Troubles, err.Error())
 }
 
-// run performs the scenario, waits until everything comes to rest, ends ductor and judges.
+// run performs the scenario, waits until all work is done, ends ductor and judges.
 func (o *ordeal) run() {
 	o.line.set(o.job.Conditions.Line)
 	if n := o.job.Conditions.Load; n > 0 {
@@ -131,7 +131,7 @@ func (o *ordeal) perform(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Wait:
 		time.Sleep(step.For)
-	case scenario.Settle: // an error is ignored: a fault may prevent rest
+	case scenario.Settle: // ignore the error: a fault may delay the work
 		if err := o.settle(2*mostWait, false); err != nil {
 			o.note("%v", err)
 		}

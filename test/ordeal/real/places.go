@@ -90,7 +90,7 @@ func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, tele
 	return chat, p.topics[in], in, true
 }
 
-// happen causes an event in a chat. It returns false if that makes no sense.
+// happen causes an event in a chat. It returns false if the event is impossible.
 func (p *places) happen(h scenario.Happen) bool {
 	chat, topic, in, ok := p.at(scenario.Owner, h.In)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// conditions are properties of a seed's machine, in addition to its scenario.
+// conditions are properties of the machine of a seed, in addition to its scenario.
 type conditions struct {
 	Disk   diskKind
 	Line   weather
@@ -38,7 +38,7 @@ func (c conditions) names() (all []string) {
 	return all
 }
 
-// conditionsOf returns the conditions of a seed: mostly a plain machine.
+// conditionsOf returns the conditions of a seed. Most seeds get a plain machine.
 func conditionsOf(seed uint64) conditions {
 	random := rand.New(rand.NewPCG(5, seed))
 	c := conditions{Disk: diskOfMachine, Line: fair, Deaf: random.IntN(3) == 0}

@@ -15,8 +15,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// settle waits until ductor has no work left. If toTheEnd is true, users answer all requests, and press once for each
-// answer that may be missing.
+// settle waits until ductor has no work. If toTheEnd is true, users answer all requests, and press once for each answer
+// that may be missing.
 func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	if toTheEnd {
 		if err := o.awaitPoll(); err != nil {
@@ -49,7 +49,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		o.dump()
 		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
 			o.end(scenario.Stop{How: scenario.Crash}))
-		return errors.Join(err, o.settle(patience, false)) // so that another process can end in order
+		return errors.Join(err, o.settle(patience, false)) // then another process can end in order
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }
@@ -59,7 +59,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll makes users press the buttons that wait for them. It reports whether any did.
+// answerAll lets users press the buttons that wait for them. It reports whether any user pressed a button.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
 		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn decides
@@ -86,7 +86,7 @@ func (o *ordeal) answerAll() (pressed bool) {
 	return pressed
 }
 
-// quiet is how long Telegram must have received only polls. It is longer than any pause between two edits.
+// quiet is how long Telegram must have received nothing but polls. It exceeds every pause between two edits.
 const quiet = 1500 * time.Millisecond
 
 // owed describes ductor's remaining work, or returns "".

@@ -14,12 +14,12 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// sample is ductor's use of resources at a moment of a soak. Sizes are in bytes.
+// sample is the use of resources by ductor at a moment of a soak. Sizes are in bytes.
 type sample struct {
 	At                             time.Duration
 	Turns                          int
 	Ductor, Runner                 measures
-	Processes                      int // of agents and their children
+	Processes                      int // number of agents and their children
 	Database, WAL, Spool, Journals int64
 }
 
@@ -145,8 +145,8 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth compares the last third of the samples with the ones after the first tenth. No figure may grow by more than
-// a quarter, with a margin for small ones. For the database, the growth per turn must not increase.
+// growth compares the last third of the samples with the samples after the first tenth. No value may grow by more than
+// a quarter, with a margin for small values. For the database, the growth per turn must not increase.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

@@ -37,7 +37,7 @@ type world struct {
 	disk    *disk
 	daemon  *daemon
 	builds  []string // directories with a ductor and a ductor-runner each
-	build   int      // the installed one
+	build   int      // index of the installed build
 	secrets map[string]string
 	random  *rand.Rand
 	unload  func() // ends the load of the machine
@@ -163,7 +163,7 @@ func (w *world) install(build int) error {
 		if err := os.Rename(next, w.path("opt/"+name)); err != nil {
 			return err
 		}
-		_ = os.Remove(next) // rename does nothing if both names are the same file
+		_ = os.Remove(next) // rename does nothing if both names belong to the same file
 	}
 	w.build = build
 	return nil
@@ -195,7 +195,6 @@ func (w *world) environment() []string {
 	return env
 }
 
-// daemon is a started ductor.
 type daemon struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
@@ -263,7 +262,6 @@ func (w *world) up() bool {
 	}
 }
 
-// kill kills ductor.
 func (w *world) kill() {
 	if w.up() {
 		w.daemon.ended = true

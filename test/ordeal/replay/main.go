@@ -1,7 +1,7 @@
 // Command replay writes an overlay for `go test -overlay` that makes bubbles of synctest deterministic. Go's runtime
-// decides some things at random: the ready case of a select, and the order of maps and of timers with the same time.
-// With the overlay it uses a sequence of the bubble instead. The elapsed time and goroutines outside of the bubble no
-// longer influence which of its goroutines runs next. It needs GOMAXPROCS=1.
+// chooses some things at random: the case of a select if several are ready, and the order of maps and of timers with
+// the same time. With the overlay it uses random sequences of the bubble instead. Neither the elapsed time nor
+// goroutines outside of the bubble influence which goroutine of the bubble runs next. The overlay needs GOMAXPROCS=1.
 //
 // It changes a copy of the installed Go's source, and fails if the source differs from the expected one.
 package main
@@ -19,8 +19,8 @@ import (
 // change replaces a piece of a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code for the beginning of a function of the runtime that runs do in a bubble b. While timers run,
-// the scheduler's own goroutine is in the bubble.
+// inBubble returns code for the beginning of a runtime function. The code runs do in a bubble b. While timers run, the
+// scheduler's own goroutine is in the bubble.
 func inBubble(do string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -32,12 +32,11 @@ func inBubble(do string) string {
 `
 }
 
-// changes returns all changes.
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
-// chances replaces random numbers. A bubble has one sequence for each purpose, since the library's first use and the
-// caches of threads take numbers too, and would change the cases of selects. All maps have the same order in all
-// processes.
+// chances replaces random numbers. A bubble has one sequence for each purpose. With one sequence for all, numbers for
+// the library's first use and for the caches of threads would change the cases of selects. All maps have the same order
+// in all processes.
 func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",
@@ -87,8 +86,8 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns removes the reasons to switch goroutines that differ between processes: elapsed time, the count of turns
-// since the start, a goroutine outside of the bubble that wakes, and waits for a lock of more than a millisecond.
+// turns removes the reasons to switch goroutines that differ between processes: elapsed time, the count of switches
+// since the start, a goroutine outside of the bubble that wakes, and waits of more than a millisecond for a lock.
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",

@@ -17,7 +17,7 @@ type Fix struct {
 	What   string // the defect as users saw it
 	How    string // the world and the rule that found it
 	Commit string // the subject of the commit that fixed it; empty while it is open
-	Case   string // the test that repeats it; empty if only its seed does
+	Case   string // the test that repeats the defect; empty if only its seed does
 }
 
 // Fixes reads the list of real defects.
@@ -190,7 +190,6 @@ const notPromised = `## What is not promised
 - Seeds are samples. That none fails shows that failures are rare, not that there are none.
 `
 
-// number formats a number with commas.
 func number(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -15,7 +15,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Run is the result of a number of seeds in one world. Each file of the directory is one Run.
+// Run is the result of some seeds in one world. Each file of the results directory is one Run.
 type Run struct {
 	World      string // simulated or real
 	Commit     string
@@ -24,9 +24,9 @@ type Run struct {
 	Seeds      int
 	Replayed   int // number of seeds that were played twice with the same events
 	Took       time.Duration
-	Lived      time.Duration  // sum over all seeds, on the worlds' clocks
-	Steps      map[string]int // by scenario.Kind
-	Faults     map[string]int // of those, the faults
+	Lived      time.Duration  // sum of the times of all seeds, on the worlds' clocks
+	Steps      map[string]int // number of steps by scenario.Kind
+	Faults     map[string]int // number of the steps that are faults
 	Messages   int            // prompts that users sent
 	Violations []Found
 }
@@ -124,7 +124,7 @@ func load(path string, into any) error {
 type Defect struct {
 	Name  string
 	Title string // describes the defect
-	Seeds int    // number of seeds until it was found, or of all seeds
+	Seeds int    // number of seeds until a rule found the defect, or of all seeds
 	Found bool
 	Rule  string // the rule that found it
 	Seed  uint64

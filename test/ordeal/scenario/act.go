@@ -17,20 +17,20 @@ type Prompt struct {
 type Act interface{ isAct() }
 
 type (
-	// Text writes numbered words with the token, one each Every.
+	// Text writes numbered words with the token, one in each interval Every.
 	Text struct {
 		Words int
 		Every time.Duration
 	}
-	// Think reasons for this number of words.
+	// Think reasons with this number of words.
 	Think struct{ Words int }
-	// Run makes the shell cause the act's effect and then run for For.
+	// Run lets the shell cause the act's effect and then run for the duration For.
 	Run struct{ For time.Duration }
 	// Ask is Run with a command that needs an approval.
 	Ask struct{}
 	// Write writes the effect's name into a file.
 	Write struct{ File string }
-	// Question asks the user a question in words. Only Codex supports it.
+	// Question asks the user a question that is answered in words. Only Codex supports it.
 	Question struct{ Text Quoted }
 	// Sleep is silence.
 	Sleep struct{ For time.Duration }
@@ -51,7 +51,8 @@ type (
 // Damage is the way in which an agent breaks.
 type Damage string
 
-// Damages of agents. Stubborn ignores SIGTERM from now on. Holding leaves a process that holds its output open.
+// Damage values. From a Stubborn on, the agent ignores SIGTERM. Holding leaves a process that holds the agent's output
+// open.
 const (
 	Crashes  Damage = "crash"
 	Hangs    Damage = "hang"

@@ -83,7 +83,7 @@ func (g *generator) queue() {
 	by, in := g.user(), g.place()
 	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
 	for range 1 + g.IntN(3) {
-		// longer than the window in which messages are joined
+		// This exceeds the window in which ductor joins messages.
 		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)})
 		g.begin(by, in, Run{})
 	}

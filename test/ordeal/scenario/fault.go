@@ -2,7 +2,8 @@ package scenario
 
 import "time"
 
-// Stop ends ductor, and starts it again after Down. With a Point, it ends at the N-th such moment from now.
+// Stop ends ductor, and starts it again after Down. If Point is set, ductor ends at the N-th moment of this kind from
+// now on.
 type Stop struct {
 	How   Ending
 	Point Point
@@ -13,7 +14,7 @@ type Stop struct {
 // Ending is the way in which ductor ends.
 type Ending string
 
-// Endings of ductor. Power also ends agents and the runner, and loses all data that was not flushed.
+// Ending values. Power also ends agents and the runner, and loses all data that was not flushed.
 const (
 	Crash   Ending = "crash"
 	Power   Ending = "power"
@@ -26,8 +27,8 @@ func (Ending) values() []string { return []string{"crash", "power", "restart", "
 // Point is a kind of moment at which ductor ends.
 type Point string
 
-// Kinds of moments: directly after the N-th call to Telegram took effect, write to the database file or its log,
-// flush of one of them, or piece of output of an agent.
+// Point values: directly after the N-th call to Telegram took effect, write to the database file or its log, flush of
+// one of these files, or piece of output of an agent.
 const (
 	AtCall   Point = "call"
 	AtWrite  Point = "write"
@@ -37,8 +38,9 @@ const (
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes calls fail: Times calls of Method (any if empty; one if zero), after Skip successful ones. For is
-// the value of retry_after, the delay of the response, or the duration of a ban or an outage.
+// Telegram makes Times calls of Method fail, after Skip successful ones. An empty Method means any method, and zero
+// Times means one call. For is the value of retry_after, the delay of the response, or the duration of a ban or an
+// outage.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration
@@ -50,14 +52,14 @@ type Telegram struct {
 // TelegramFault is the failure of a call.
 type TelegramFault string
 
-// Failures of calls. Calls with "after" have taken effect.
+// TelegramFault values. Calls with "after" have taken effect.
 const (
 	TooMany       TelegramFault = "429"
 	TooManyUnseen TelegramFault = "429-unseen" // the connection breaks, and early calls are rejected
 	// during For, every call is rejected with the remaining time as retry_after
 	Ban          TelegramFault = "ban"
 	LimitsStrict TelegramFault = "strict" // hidden limits of one call a second in each chat, until heal
-	LimitsReal   TelegramFault = "real"   // the limits that users have measured, until heal
+	LimitsReal   TelegramFault = "real"   // limits that users have measured, until heal
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"
 	GatewayAfter TelegramFault = "502-after"
@@ -83,11 +85,11 @@ type Updates struct {
 // UpdateFault is a way to deliver updates.
 type UpdateFault string
 
-// Ways to deliver updates.
+// UpdateFault values.
 const (
 	Duplicate UpdateFault = "duplicate" // again after they were acknowledged
 	Reorder   UpdateFault = "reorder"   // in another order within the batch
-	Lag       UpdateFault = "lag"       // all at once, N steps later
+	Lag       UpdateFault = "lag"       // all at the same time, N steps later
 )
 
 func (UpdateFault) values() []string { return []string{"duplicate", "reorder", "lag"} }
@@ -119,8 +121,8 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail: for the time For, or for Times operations (one if zero) after Skip
-// successful ones.
+// Disk makes the disk of the database fail, for the time For or for Times operations after Skip successful ones. Zero
+// Times means one operation.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration
@@ -156,7 +158,7 @@ type Kill struct {
 // Victim is a process.
 type Victim string
 
-// Processes to kill.
+// Victim values.
 const (
 	Agent  Victim = "agent"
 	Agents Victim = "agents"

@@ -12,13 +12,13 @@ type Profile struct {
 	Steps int
 	// Agents are the world's agents. The default is Claude.
 	Agents []string
-	// Without lists kinds of steps, in the words of Kind, that the world cannot perform: "power", "disk full".
+	// Without lists kinds of steps that the world cannot perform, as Kind names them: "power", "disk full".
 	Without []string
 	// Calm leaves out all faults.
 	Calm bool
 }
 
-// Generate creates a scenario. It is the same for the same seed and profile.
+// Generate creates a scenario. The same seed and profile always give the same scenario.
 func Generate(seed uint64, p Profile) Scenario {
 	if p.Steps == 0 {
 		p.Steps = 40
@@ -40,7 +40,7 @@ type generator struct {
 	*rand.Rand
 	profile  Profile
 	scenario Scenario
-	prompts  []placed // all so far
+	prompts  []placed // all prompts so far
 	places   []Place  // of groups
 	events   []Happen // reversible events
 	budget   bool     // the world has a budget
@@ -53,7 +53,7 @@ type placed struct {
 	in Place
 }
 
-// options generates the world, which is mostly a plain one.
+// options generates the world. Most worlds are plain ones.
 func (g *generator) options() {
 	o := &g.scenario.Options
 	o.Agents = append(o.Agents, g.profile.Agents[g.IntN(len(g.profile.Agents))])
@@ -95,7 +95,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// between returns a duration between both, rounded to a readable value.
+// between returns a duration from least to most, rounded to a readable value.
 func (g *generator) between(least, most time.Duration) time.Duration {
 	d := least + time.Duration(g.Int64N(int64(most-least)+1))
 	switch {
@@ -200,7 +200,7 @@ func (g *generator) prompt(by Person, in Place) Prompt {
 }
 
 func (g *generator) acts() (all []Act) {
-	if g.chance(60) { // its effects are soon visible
+	if g.chance(60) { // the effects of the prompt are visible soon
 		all = append(all, Run{})
 	}
 	for n := len(all) + 1 + g.IntN(4); len(all) < n; {

@@ -13,8 +13,8 @@ import (
 // Quoted is a text in quotes.
 type Quoted string
 
-// form is the text form of a value: words, {Field} for a field, {Field=word} for a word that stands for true, and [ …
-// ] for a part that is omitted if all its fields are zero. The same form prints and parses, so both always agree.
+// form is the text form of a value. It consists of words, {Field} for a field, {Field=word} for a word that represents
+// true, and [ … ] for a part that is omitted if all its fields are zero. The same form prints and parses values.
 type form struct {
 	pattern string
 	of      any
@@ -323,7 +323,6 @@ func parseActs(words []string) (list []Act, err error) {
 	return list, nil
 }
 
-// setField sets a field to the value of one word.
 func setField(field reflect.Value, word string) error {
 	switch v := field.Interface().(type) {
 	case Quoted:

@@ -16,7 +16,6 @@ func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	return p
 }
 
-// shared returns mostly a place with several users.
 func (g *generator) shared() Place {
 	if len(g.places) > 0 && g.chance(60) {
 		return pick(g, g.places...)
@@ -35,11 +34,11 @@ func (g *generator) pause() {
 	}
 }
 
-// anyone returns a user. Half of the users may decide nothing.
+// anyone returns a user. Half of these users may not decide requests.
 func (g *generator) anyone() Person { return pick(g, Owner, Ann, Bob, Mallory) }
 
-// ask makes an agent ask and users decide: mostly the user of the turn, often one who may not, and repeatedly. Other
-// events may happen in between.
+// ask makes an agent ask and users decide: mostly the user of the turn, often a user who may not decide, and
+// repeatedly. Other events may happen in between.
 func (g *generator) ask() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	acts := []Act{Ask{}}
@@ -98,7 +97,7 @@ func (g *generator) insist() {
 	}
 }
 
-// ending makes Telegram slow or fail while short answers end. ductor may end at that moment too.
+// ending makes Telegram slow or fail while short answers end. ductor may end at that moment, too.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
 	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond),

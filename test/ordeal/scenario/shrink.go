@@ -3,8 +3,8 @@ package scenario
 import "slices"
 
 // Shrink returns a scenario that still fails, and in which no single step or act can be removed. It uses delta
-// debugging: it removes large parts of the steps first, then smaller ones, then acts, options and numbers. If fails
-// is deterministic, so is Shrink. Shrink returns a scenario that does not fail unchanged.
+// debugging: it removes large parts of the steps first, then smaller ones, then acts, options and numbers. If fails is
+// deterministic, so is Shrink. If s does not fail, Shrink returns s unchanged.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s
@@ -84,7 +84,7 @@ func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// with returns a copy of the scenario with another step number i.
+// with returns a copy of the scenario in which step replaces step number i.
 func (s Scenario) with(i int, step Step) Scenario {
 	s.Steps = slices.Clone(s.Steps)
 	s.Steps[i] = step

@@ -21,8 +21,8 @@ const (
 
 func (Person) values() []string { return []string{"owner", "ann", "bob", "mallory"} }
 
-// Place is a chat or topic: a user's private chat by the user's name, a chat of the options by its name, or a topic
-// in it: lab/red. If it is empty, it is the private chat of the user who acts.
+// Place is a chat or topic: the name of a user for the user's private chat, the name of a chat of the options, or the
+// name of a chat and a topic, such as lab/red. Empty means the private chat of the user who acts.
 type Place string
 
 // ChatKind is the kind of a chat.
@@ -37,8 +37,8 @@ const (
 
 func (ChatKind) values() []string { return []string{"group", "supergroup", "forum"} }
 
-// Say makes a user send a prompt as text. ReplyTo is a prompt: Say replies to its answer, or to its own message if it
-// has no answer.
+// Say makes a user send a prompt as text. If ReplyTo is a prompt, the text replies to the answer of that prompt, or to
+// its message if there is no answer.
 type Say struct {
 	By      Person
 	In      Place
@@ -80,8 +80,8 @@ type Reply struct {
 	Text Quoted
 }
 
-// Press makes a user press a button of the bot's newest message about a prompt that shows it: on its card, a
-// question, or its queue message. With Old, the button may be gone: the message once showed it.
+// Press makes a user press a button of the bot's newest message about a prompt that shows the button: a card, a
+// question, or a queue message. With Old, the message need not show the button any more.
 type Press struct {
 	By     Person
 	Old    bool
@@ -89,8 +89,8 @@ type Press struct {
 	Of     Token
 }
 
-// PressAny makes a user press the N-th button of a chat, modulo their number, counted over all messages of the bot
-// from the oldest. With Old, all buttons count that were ever shown.
+// PressAny makes a user press the N-th button of a chat, modulo the number of buttons, counted over all messages of the
+// bot from the oldest. With Old, buttons that are no longer shown count, too.
 type PressAny struct {
 	By  Person
 	Old bool
@@ -105,7 +105,8 @@ type Type struct {
 	In   Place
 }
 
-// Schedule makes a user request a job with /cron: once After a time, or every Every. The button cron.add confirms it.
+// Schedule makes a user request a job with /cron: once after After, or at each interval Every. The button cron.add
+// confirms it.
 type Schedule struct {
 	By    Person
 	After time.Duration
@@ -141,7 +142,7 @@ func (TerminalAct) values() []string { return []string{"asks", "ends"} }
 // Wait waits for a time.
 type Wait struct{ For time.Duration }
 
-// Settle waits until nothing happens: no turn runs and no call is due. An approval may be open.
+// Settle waits until no turn runs and no call is due. An approval may be open.
 type Settle struct{}
 
 // Heal ends all faults.

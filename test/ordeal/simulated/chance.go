@@ -16,13 +16,13 @@ import (
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64
 
-// SetChance makes a seed decide everything that a world leaves to chance, as far as Go's runtime allows. It does not
-// determine which of several ready goroutines runs first.
+// SetChance derives all random values of a world from a seed, as far as Go's runtime allows. It does not determine
+// which of several ready goroutines runs first.
 func SetChance(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)
 	uuid.SetRand(rand.Reader)
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	lastID = 0
-	runtime.MemProfileRate = 0 // it takes samples at random
+	runtime.MemProfileRate = 0 // because it takes samples at random
 	time.Local = time.UTC
 }

@@ -24,9 +24,10 @@ type storage struct {
 	world     *World
 	medium    *disk.Disk
 
-	mu     sync.Mutex
-	faults []*diskFault
-	left   []func() error // closes files that ductor left open on a failed disk
+	mu      sync.Mutex
+	faults  []*diskFault
+	left    []func() error // closes files that ductor left open on a failed disk
+	changed time.Time      // time of the last change of the database
 }
 
 // diskFault is an active fault of the scenario.
@@ -51,7 +52,8 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// freshEvery is the share of worlds that begin without a database. The others start with an empty one, to save time.
+// freshEvery is the share of worlds that begin without a database. The others start with an empty database, to save
+// time.
 const freshEvery = 10
 
 // empty returns the file of an empty database.
@@ -90,7 +92,6 @@ func prepare(path string, seed uint64) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// options returns the options of the database.
 func (d *storage) options() store.Options {
 	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, LeftOpen: func(release func() error) {
 		d.mu.Lock()
@@ -134,6 +135,9 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if c.Op == disk.Write || c.Op == disk.Truncate {
+		d.changed = time.Now()
+	}
 	for _, f := range d.faults {
 		if found := f.strike(c); found != (disk.Fault{}) {
 			return found
@@ -180,6 +184,33 @@ func isDatabase(name string) bool {
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
+// setTimes sets the modification times of the database and of its directory, in the time of the bubble. From them,
+// ductor knows which messages came before it lost its last writes.
+func (d *storage) setTimes() error {
+	d.mu.Lock()
+	at := d.changed
+	d.mu.Unlock()
+	if at.IsZero() {
+		at = time.Now()
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return fmt.Errorf("set the times of the database: %w", err)
+	}
+	paths := []string{d.dir}
+	for _, e := range entries {
+		if isDatabase(e.Name()) {
+			paths = append(paths, filepath.Join(d.dir, e.Name()))
+		}
+	}
+	for _, path := range paths {
+		if err := os.Chtimes(path, at, at); err != nil {
+			return fmt.Errorf("set the times of the database: %w", err)
+		}
+	}
+	return nil
+}
+
 // freeze copies the files as a process that is killed now would leave them.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
@@ -187,7 +218,8 @@ func (d *storage) freeze() {
 	}
 }
 
-// reboot marks the frozen state as one from an earlier boot of the machine: an open database contains the boot's id.
+// reboot changes the boot id in the frozen state, as if the machine had rebooted: an open database contains the boot
+// id.
 func (d *storage) reboot() {
 	mark := filepath.Join(d.copy, app.DatabaseFile+"-open")
 	if _, err := os.Stat(mark); err != nil {

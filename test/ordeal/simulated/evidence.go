@@ -42,7 +42,7 @@ func (p *player) look() {
 	e.Files = p.files("project")
 }
 
-// lookBehind collects the evidence that ductor leaves behind.
+// lookBehind collects the evidence that remains after ductor has ended.
 func (p *player) lookBehind() {
 	e := &p.evidence
 	for _, note := range p.notes {
@@ -66,7 +66,6 @@ func (p *player) lookBehind() {
 	}
 }
 
-// stored reads ductor's database.
 func stored(state string) (judge.Stored, error) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"ductor/cli"
 )
 
-// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive it.
+// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive the process.
 type launcher struct {
 	life    *life
 	machine *machine
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // started or attached, and not forgotten
+	held    map[cli.RunID]*process // runs that were started or attached, and not forgotten
 	record  cli.Recorder
 	closing bool
 }
@@ -85,7 +85,8 @@ func (l *launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 }
 
 func (l *launcher) hold(r *run, offset int64) *process {
-	p := &process{launcher: l, run: r, gone: make(chan struct{}), at: offset}
+	p := &process{launcher: l, run: r, gone: make(chan struct{}), at: offset,
+		recording: make(chan struct{}, 1)}
 	r.mu.Lock()
 	r.owner = p
 	if r.orphan != nil {
@@ -203,9 +204,9 @@ type process struct {
 	run      *run
 	once     sync.Once
 	gone     chan struct{} // closed by Detach, and at the death of ductor
-	at       int64         // where Stdout reads
+	at       int64         // offset at which Stdout reads
 
-	recording sync.Mutex
+	recording chan struct{} // of one token, which Begin holds: the bubble's clock stops while a Mutex is awaited
 	// The launcher's mu guards these.
 	marks   []cli.Mark
 	settled []cli.TurnID
@@ -274,8 +275,8 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.launcher.life.effect("begin"); err != nil {
 		return err
 	}
-	p.recording.Lock()
-	defer p.recording.Unlock()
+	p.recording <- struct{}{}
+	defer func() { <-p.recording }()
 	m.Input, _ = p.run.in.state()
 	if err := p.launcher.store(ctx, p.run.id, m); err != nil {
 		return err
@@ -299,15 +300,15 @@ func (p *process) Ended(output int64) {
 	p.over = max(p.over, output)
 }
 
-// open reports whether a turn is not recorded yet. The caller holds the launcher's mu.
+// open reports whether a turn of the process is not recorded as ended. The caller holds the launcher's mu.
 func (p *process) open() bool {
 	return slices.ContainsFunc(p.marks, func(m cli.Mark) bool {
 		return m.OfTurn() && !slices.Contains(p.settled, m.Turn)
 	})
 }
 
-// neededFrom returns the offset from which a restarted ductor may read the output. The caller holds the launcher's
-// mu.
+// neededFrom returns the offset from which the next process of ductor may read the output. The caller holds the
+// launcher's mu.
 func (p *process) neededFrom() int64 {
 	if len(p.marks) == 0 {
 		return 0

@@ -16,7 +16,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// errDead is the error of everything that a ductor tries after its death.
+// errDead is the error of everything that a process of ductor does after its death.
 var errDead = errors.New("ductor is dead")
 
 // atStep is any step with an effect outside of ductor.
@@ -30,20 +30,20 @@ type life struct {
 	launcher *launcher
 	alive    context.Context // done at the death
 	end      context.CancelFunc
-	stopping chan struct{} // closed when the process shall end, or died
+	stopping chan struct{} // closed when the process must end or has died
 
 	app    *app.App
 	cancel context.CancelFunc
 	ran    chan struct{} // closed when Run has returned
-	err    error         // of Run
+	err    error         // the error of Run
 
 	mu     sync.Mutex
 	phase  phase
 	counts map[scenario.Point]int
-	plan   plan // how the process ends, at the N-th moment of a kind
+	plan   plan // the planned end of the process
 }
 
-// phase is the phase of a process's end.
+// phase is the phase of the end of a process.
 type phase int
 
 const (
@@ -87,7 +87,7 @@ func (l *life) ending() scenario.Stop {
 	return l.plan.Stop
 }
 
-// End ends ductor as s says: now, or at a later moment. It does nothing if none runs.
+// End ends ductor now or at a later moment, as s describes. It does nothing if ductor is not running.
 func (w *World) End(s scenario.Stop) {
 	l := w.current()
 	l.mu.Lock()
@@ -108,7 +108,7 @@ func (l *life) stop(when string) {
 	l.phase = asked
 	if how := l.plan.crash(); how != disk.NoCrash {
 		l.mu.Unlock()
-		l.world.disk.medium.Crash(how) // calls die
+		l.world.disk.medium.Crash(how) // makes all disk calls fail
 		l.mu.Lock()
 		return
 	}
@@ -179,7 +179,7 @@ func (l *life) failed(err error) {
 // restartPause is how long systemd waits before it restarts a failed ductor.
 const restartPause = 5 * time.Second
 
-// open builds and runs a ductor, which becomes the current process at once.
+// open builds and starts a ductor, which becomes the current process immediately.
 func (w *World) open() error {
 	w.lives++
 	l := &life{
@@ -190,6 +190,9 @@ func (w *World) open() error {
 	l.launcher = newLauncher(l)
 	w.log.note("begin", "life %d", l.number)
 	w.setLife(l)
+	if err := w.disk.setTimes(); err != nil {
+		return err
+	}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
@@ -257,7 +260,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// ductorLog writes ductor's log into the world's.
+// ductorLog writes ductor's log into the world's log.
 type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {

@@ -28,7 +28,7 @@ func (l *log) note(kind, format string, args ...any) {
 	l.awaits(time.Now())
 }
 
-// said appends a line about an event that also occurs at rest.
+// said appends a line about an event that does not count as activity.
 func (l *log) said(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)

@@ -20,11 +20,11 @@ import (
 // machine contains the agents, and their data in a runner. Both outlive ductor.
 type machine struct {
 	log       *log
-	home      string // of scripted agents
+	home      string // directory of the scripted agents
 	orphan    time.Duration
 	age       time.Duration
 	installed []string
-	forgets   func() bool // reports whether the disk lost a run in a power failure
+	forgets   func() bool // reports whether a power failure made the disk lose a run
 	printed   func()      // called after output of an agent
 
 	mu     sync.Mutex
@@ -49,7 +49,6 @@ func (m *machine) lookPath(name string) (string, error) {
 	return filepath.Join(binDir, base), nil
 }
 
-// start starts a program.
 func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 	path, err := m.lookPath(cmd.Path)
 	if err != nil {
@@ -85,7 +84,7 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor uses it to end children of agents, which a bubble does not have
+		if r.name == shellName { // ductor starts the shell to end children of agents, which a bubble does not have
 			r.end(cli.ExitStatus{})
 			return
 		}

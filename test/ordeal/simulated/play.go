@@ -25,7 +25,7 @@ func Without() []string {
 	}
 }
 
-// mostRest limits the time until the world comes to rest. It is longer than any ban.
+// mostRest limits the time until all work of the world is done. It exceeds every ban.
 const mostRest = 12 * time.Hour
 
 // Play plays a scenario in a world below an empty directory. It returns the evidence and a log. It must run in a
@@ -59,13 +59,13 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 // player performs the steps of a scenario.
 type player struct {
 	*World
-	number   int // of the step
+	number   int // number of the current step
 	evidence judge.Evidence
 	sent     map[scenario.Token]telegram.Message // the message of each prompt
 	spoiled  *spoil.Telegram
 	release  map[int]func(int) // delayed updates, by the step that releases them
-	answered sync.WaitGroup    // presses, and deliveries to the webhook
-	notes    []func()          // of answers, for the evidence; under the world's mu
+	answered sync.WaitGroup    // presses and webhook deliveries that wait for an answer
+	notes    []func()          // add answers to the evidence; guarded by the world's mu
 }
 
 func (p *player) trouble(what string, err error) {
@@ -122,7 +122,7 @@ func (p *player) perform(step scenario.Step) {
 
 func effect(name string) string { return "echo " + name + " >> effects.log" }
 
-// post sends a text. Mallory and viewers may write too.
+// post sends a text. Mallory and viewers may send texts, too.
 func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string,
 	opts ...telegram.SendOption) telegram.Message {
 	c, topic, at := p.town.find(in, by)
@@ -251,7 +251,7 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about returns the bot's newest message about a prompt that wanted accepts.
+// about returns the bot's newest message about a prompt for which wanted returns true.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {

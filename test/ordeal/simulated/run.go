@@ -33,16 +33,16 @@ type run struct {
 	stderr  tail
 
 	mu      sync.Mutex
-	deaf    bool // to SIGTERM
+	deaf    bool // ignores SIGTERM
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
-	out     []byte // output from the offset freed
+	out     []byte // output after the offset freed
 	freed   int64
 	printed []stamp
 	changed signal
-	prompt  scenario.Token // the last prompt that it started
-	owner   *process       // of a living ductor; nil for none
+	prompt  scenario.Token // token of the last prompt that the agent started
+	owner   *process       // the process of a living ductor; nil for none
 	orphan  *time.Timer
 	age     *time.Timer
 }
@@ -81,7 +81,7 @@ func (r *run) append(p []byte) bool {
 	return true
 }
 
-// note writes a log line. Probes also run at rest.
+// note writes a log line. Lines of probes do not count as activity.
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {
@@ -90,7 +90,7 @@ func (r *run) note(kind, format string, args ...any) {
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard records the prompts that the agent starts. Each begins with its token. ductor may join several prompts.
+// heard records the prompts that the agent starts. Each prompt begins with its token. ductor may join several prompts.
 func (r *run) heard(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.mu.Lock()
@@ -187,7 +187,7 @@ func (r *run) ignoreTerm() {
 	r.deaf = true
 }
 
-// stop ends the program: SIGTERM, the grace period, then SIGKILL.
+// stop ends the program with SIGTERM, and with SIGKILL after the grace period.
 func (r *run) stop(ctx context.Context, grace time.Duration, by cli.Terminator) {
 	r.mu.Lock()
 	if r.by == "" {
@@ -216,7 +216,7 @@ func (r *run) signal(s os.Signal) {
 	}
 }
 
-// abandon makes the machine end the run if no ductor attaches for a while.
+// abandon lets the machine end the run if no ductor attaches for a while.
 func (r *run) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from an offset, and waits for it until gone.
+// readAt reads output from an offset. It waits for output until gone is closed.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()

@@ -12,8 +12,8 @@ import (
 
 var interrupt os.Signal = syscall.SIGINT
 
-// shell runs the part of the shell's language that scenarios use, so that a real shell can run the same commands:
-// echo with > or >>, sleep, cat, true, false and exit, joined by ; or &&.
+// shell runs a small part of the shell's language: echo with > or >>, sleep, cat, true, false and exit, joined by ; or
+// &&. A real shell can run the same commands.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
 	if r.life.Err() != nil { // an ended program starts nothing
 		return "", 128 + int(syscall.SIGKILL)

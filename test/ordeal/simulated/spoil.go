@@ -7,7 +7,6 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// spoil makes calls to Telegram fail.
 func (p *player) spoil(s scenario.Telegram) {
 	if s.Fault == scenario.Away {
 		p.leave(time.Now().Add(s.For))
@@ -16,7 +15,6 @@ func (p *player) spoil(s scenario.Telegram) {
 	p.spoiled.Calls(s)
 }
 
-// heal ends all faults.
 func (p *player) heal() {
 	p.spoiled.Heal()
 	p.leave(time.Now())
@@ -47,7 +45,6 @@ func (p *player) releaseUpdates(step int) {
 // migratedID is the id of a supergroup that was a group.
 const migratedID telegram.ChatID = -1000000000901
 
-// happen causes an event in a chat.
 func (p *player) happen(s scenario.Happen) {
 	c, topic, _ := p.town.find(s.In, scenario.Owner)
 	owner := p.town.people[scenario.Owner]

@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// town is the users of a world with their chats.
+// town has the users of a world and their chats.
 type town struct {
 	people map[scenario.Person]*telegram.Person
 	chats  []*square

@@ -36,7 +36,7 @@ type World struct {
 
 	lives   int
 	stops   []judge.Stop // owned by the goroutine that starts processes, until it has ended
-	failure error        // error of a start; same owner
+	failure error        // error of a start; owned by the same goroutine
 	ended   chan struct{}
 	living  sync.WaitGroup
 
@@ -84,7 +84,7 @@ func (w *World) away() bool {
 	return time.Now().Before(w.gone)
 }
 
-// called records a call to Telegram. Typing and polling also occur at rest.
+// called records a call to Telegram. Typing and polling do not count as activity.
 func (w *World) called(c telegram.Call) {
 	if c.RetryAfter > 0 {
 		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
@@ -135,7 +135,7 @@ func agentsOf(o scenario.Options) []string {
 	return o.Agents
 }
 
-// askTimeout returns how long users may take to answer requests. It is shorter than the default, to save time.
+// askTimeout returns how long users may take to answer requests. This is shorter than the default, to save time.
 func askTimeout(o scenario.Options) string {
 	for _, s := range o.Settings {
 		if s.Key == "permissions.ask_timeout" {
@@ -204,7 +204,7 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// startNext ends a process as requested, waits for a dead one, and starts the next.
+// startNext ends the current process as planned, waits for its end, and starts the next process.
 func (w *World) startNext() {
 	for {
 		l := w.current()
@@ -267,11 +267,11 @@ func (w *World) openAgain() (err error) {
 // mostStarts is the maximum number of failed starts.
 const mostStarts = 1000
 
-// quiet is how long nothing may happen before the world counts as at rest.
+// quiet is how long there must be no activity before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens, at most for most. If waiting is true, it also waits until agents' requests are
-// answered.
+// Settle waits until there is no activity, at most for most. If waiting is true, it also waits until agents' requests
+// are answered.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {

@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Telegram is a simulated Telegram with its faults.
+// Telegram is a simulated Telegram with the faults of a scenario.
 type Telegram struct {
 	Server *telegram.Server
 
@@ -17,7 +17,7 @@ type Telegram struct {
 	injected []*telegram.Injected
 }
 
-// Calls makes calls fail. It ignores scenario.Away, since a world interrupts the connection itself.
+// Calls makes calls fail. It ignores scenario.Away, because the world itself interrupts the connection.
 func (t *Telegram) Calls(s scenario.Telegram) {
 	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: s.Times, RetryAfter: max(1, int(s.For.Seconds()))}
 	switch s.Fault {
@@ -57,7 +57,7 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// Updates disturbs the delivery of updates. For delayed updates it returns the function that releases them, otherwise
+// Updates disturbs the delivery of updates. If it delays updates, it returns the function that releases them, otherwise
 // nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {

@@ -1,5 +1,5 @@
-// Package planted tells ductor which defect is active. Only the patches beside it use it: no program but the one that
-// tests the harness contains them.
+// Package planted reports to ductor which defect is active. Only the patches in this directory use it, so only the
+// program that tests the harness contains it.
 package planted
 
 import "os"
