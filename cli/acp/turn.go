@@ -223,6 +223,7 @@ func (t *liveTurn) answer(d *decided) {
 		t.asked(a)
 		return
 	case d.allow && a.changed():
+		t.Out.Pass(cli.ApprovalWithdrawn{ID: a.key(), Superseded: true})
 		a.renew()
 		t.asked(a)
 		return
