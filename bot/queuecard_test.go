@@ -1,10 +1,12 @@
 package bot_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
 	"ductor/orchestrator"
@@ -149,5 +151,18 @@ func TestQueueCardThatMovesUpBeforeItIsShown(t *testing.T) {
 		synctest.Wait()
 		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
 		wantTexts(t, h, "⏳ Queued, next in line.")
+	})
+}
+
+// A notice about an agent that is logged out has the button of /model.
+func TestANoticeLogsAnAgentIn(t *testing.T) {
+	simulated(t, func(t *testing.T, h *botRig) {
+		b, _ := h.serve(t)
+		for agent, button := range map[cli.Agent]bool{"claude": true, "": false} {
+			m := b.Chat().Composed(orchestrator.ConversationID{Chat: 7}, "logged out", agent)
+			if strings.Contains(string(m.Content), tgapi.LogInAction+":claude") != button {
+				t.Errorf("%q: %s", agent, m.Content)
+			}
+		}
 	})
 }

@@ -97,6 +97,8 @@ type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
 	Pressed bool `json:",omitzero"` // a user made the decision just now
+	// Superseded is set if the agent changed the call after a user had allowed it. The permission was not sent.
+	Superseded bool `json:",omitzero"`
 }
 
 // Asks is the set of a turn's open requests to users. Create it with make.

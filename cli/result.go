@@ -68,11 +68,13 @@ func (u Usage) Sub(v Usage) Usage {
 // Total returns the number of all tokens that were read or written.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Fill is the number of tokens that a session uses of its model's context.
+// Fill is the number of tokens that a session uses of its model's context, and what the session has cost.
 type Fill struct {
 	Used  int64      `json:"used"`            // 0 if the agent does not report it
 	Limit int64      `json:"limit,omitempty"` // 0 if the agent does not report it
 	Parts []FillPart `json:"parts,omitempty"`
+	// SpentUSD is what all turns of the session have cost. It is nil if the agent does not report that total.
+	SpentUSD *float64 `json:"spent_usd,omitempty"`
 }
 
 // FillPart is a part of a context. Name is in the agent's own words, such as "System prompt".

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -126,6 +127,14 @@ func NumberIn(re *regexp.Regexp, text string) *int {
 		return nil
 	}
 	return &n
+}
+
+// ShortenCounted is Shorten for users who must know that a text is not whole: it appends how much is missing.
+func ShortenCounted(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return fmt.Sprintf("%s [%d bytes are left out]", Shorten(s, limit), len(s)-limit)
 }
 
 // Shorten cuts s to at most limit bytes at a character boundary, and ends it with an ellipsis.

@@ -175,10 +175,7 @@ func describeStep(s orchestrator.Step) string {
 	if s.Tool == "" {
 		return fmt.Sprintf("changed a file: %s %s", s.Change, s.Title)
 	}
-	text := s.Tool + " " + cmp.Or(s.Input, s.Title)
-	if over := len(text) - toolBytes; over > 0 {
-		text = fmt.Sprintf("%s [%d bytes are left out]", cli.Shorten(text, toolBytes), over)
-	}
+	text := cli.ShortenCounted(s.Tool+" "+cmp.Or(s.Input, s.Title), toolBytes)
 	if s.Err != "" {
 		text += ": " + s.Err
 	}

@@ -37,8 +37,10 @@ type ApprovalStore interface {
 	// If d.Secret is set, no file of the store keeps the answer.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
 	// WithdrawRequest removes one request from an open approval, and closes the approval if it has no other request. It
-	// returns false if nothing changed.
-	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time) (Approval, bool, error)
+	// audits that as what, which is AuditWithdrawn or AuditChanged. With AuditChanged it also closes an allowed approval.
+	// It returns false if nothing changed.
+	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, what AuditKind,
+		at time.Time) (Approval, bool, error)
 	// WithdrawApproval closes an approval because its agent no longer waits. It also closes a decided approval whose
 	// decision did not reach the agent.
 	WithdrawApproval(ctx context.Context, id ApprovalID, at time.Time) (Approval, error)

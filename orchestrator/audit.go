@@ -17,6 +17,7 @@ const (
 	AuditAnswered  AuditKind = "answered"
 	AuditExpired   AuditKind = "expired"
 	AuditWithdrawn AuditKind = "withdrawn"
+	AuditChanged   AuditKind = "changed"   // the agent changed a call after a user had allowed it, so nothing was sent
 	AuditRuled     AuditKind = "ruled"     // a rule allowed a request without asking a user
 	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit without asking a user
 	AuditRan       AuditKind = "ran"       // a tool ran without asking for permission

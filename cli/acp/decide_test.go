@@ -49,6 +49,9 @@ func TestACallThatChangedBeforeTheDecisionIsSent(t *testing.T) {
 		}
 		s.release()
 		if allow {
+			if gone := until[cli.ApprovalWithdrawn](s.turn); gone.ID != s.asked.ID || !gone.Superseded {
+				t.Errorf("the first request ends as %+v", gone)
+			}
 			again := until[cli.ApprovalAsked](s.turn)
 			if again.ID == s.asked.ID || again.Title != "rm -rf x" {
 				t.Errorf("asked again %+v", again)

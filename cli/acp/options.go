@@ -83,6 +83,9 @@ type Options struct {
 	Programs map[string]Quirks
 	// Resuming is called before the agent resumes a session. env is the agent's environment. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
+	// Spent returns what a session had cost at the end of its last turn, in US dollars, if a previous process of ductor
+	// stored that; see cli.Fill. It returns nil if that is unknown. It may be nil.
+	Spent func(ctx context.Context, id cli.AgentSessionID) *float64
 	// Login explains to users in one sentence how to log the agent in.
 	Login string
 	// AuthMethod is the agent's ID of a log-in method that needs no user. Processes that require a log-in use it.

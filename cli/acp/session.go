@@ -162,7 +162,9 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	case !caps.Load:
 		return cli.Failf(cli.ResumeFailed, o.Agent, "it cannot go on with a session once its process has ended")
 	}
-	s.past.spent = s.process.provider.spent.of(req.Resume)
+	if s.past.spent = s.process.provider.spent.of(req.Resume); s.past.spent == nil && o.Spent != nil {
+		s.past.spent = o.Spent(ctx, req.Resume)
+	}
 	if err := s.register(req.Resume); err != nil {
 		return err
 	}

@@ -223,6 +223,7 @@ func (t *liveTurn) answer(d *decided) {
 		t.asked(a)
 		return
 	case d.allow && a.changed():
+		t.Out.Pass(cli.ApprovalWithdrawn{ID: a.key(), Superseded: true})
 		a.renew()
 		t.asked(a)
 		return
@@ -309,8 +310,16 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
 	t.s.mu.Lock()
-	if before, now := t.note.Spent, t.s.past.spent; before != nil && now != nil {
-		r.CostUSD = max(*now-*before, 0)
+	before, now := t.note.Spent, t.s.past.spent
+	if now != nil && *now > 0 {
+		r.Fill.SpentUSD = now
+	}
+	switch {
+	case before == nil || now == nil: // the cost of this turn alone is unknown
+	case *now < *before: // the agent restarted its total
+		r.CostUSD = *now
+	default:
+		r.CostUSD = *now - *before
 	}
 	t.s.mu.Unlock()
 	t.remember(r)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/bot/card"
 	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -17,15 +18,16 @@ import (
 // "answers", and "until NAME" for a file.
 const lineAgent = `#!/bin/sh
 cd "$(dirname "$0")"
+ask='{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}'
 reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 while IFS= read -r line; do
 	id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\("[^"]*"\).*/\1/p')
 	case $line in
 	*'"method":"initialize"'*)
 		printf '%s\n' "$line" >hello
-		reply "$id" '{"protocolVersion":1,"agentCapabilities":{}}' ;;
+		reply "$id" '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}' ;;
+	*'"method":"session/load"'*) reply "$id" "{\"modes\":$ask}" ;;
 	*'"method":"session/new"'*)
-		ask='{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}'
 		reply "$id" "{\"sessionId\":\"s1\",\"modes\":$ask}" ;;
 	*'"method":"session/prompt"'*)
 		while IFS= read -r say <&3; do
@@ -185,4 +187,34 @@ func TestAnAgentAsksWithAForm(t *testing.T) {
 		!strings.Contains(string(hello), `"elicitation":{"form":{},"url":{}}`) {
 		t.Errorf("the agent hears %s after %s, %v", answers, hello, err)
 	}
+}
+
+// An agent reports what its session has cost in all. Also the first turn after a restart shows what it cost itself.
+func TestTheCostOfTheFirstTurnAfterARestart(t *testing.T) {
+	spend := func(usd string) []string {
+		return []string{
+			change("usage_update", `"used":10,"size":1000,"cost":{"currency":"USD","amount":`+usd+`}`),
+			change("agent_message_chunk", `"content":{"type":"text","text":"spent in all: `+usd+`; well"}`),
+		}
+	}
+	town, folder := lineTown(t, spend("0.40")...)
+	town.stop()
+	town.cfg.Stream.Footer = []card.FooterField{card.FooterCost}
+	town.start()
+	costs := func(part string) {
+		t.Helper()
+		said := town.say("go on")
+		town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > said.ID && strings.Contains(m.Text, "; well") && strings.Contains(m.Text, part)
+		})
+		town.awaitIdle()
+	}
+	costs("$0.40")
+	town.stop()
+	writeLineAgent(t, folder, "", spend("0.65")...)
+	town.start()
+	costs("$0.25")
+	writeLineAgent(t, folder, "", spend("0.75")...)
+	costs("$0.10")
+	town.awaitAfter(town.say("/usage"), "$0.75")
 }

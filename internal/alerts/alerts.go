@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -15,6 +16,7 @@ type Trouble struct {
 	Over string // notice for the owner when the problem is over; "%s" stands for the time when it began
 	// Since is when the problem began. If it is zero, the problem began when the Watcher found it.
 	Since time.Time
+	LogIn cli.Agent // the agent that the owner can log in again by a button; empty for none
 }
 
 // Check finds the problems of one kind. Find returns known = false if it cannot determine the current state. Then the
@@ -36,11 +38,12 @@ type Store interface {
 
 // Options configures a Watcher. All fields are required.
 type Options struct {
-	Store   Store
-	Checks  []Check
-	Compose func(text string) *orchestrator.Message // creates a notice for the owner
-	Wake    func()                                  // starts sending stored notices
-	Since   func(t time.Time) string                // formats a time for the owner
+	Store  Store
+	Checks []Check
+	// Compose creates a notice for the owner, with a button that logs an agent in, unless the agent is empty.
+	Compose func(text string, logIn cli.Agent) *orchestrator.Message
+	Wake    func()                   // starts sending stored notices
+	Since   func(t time.Time) string // formats a time for the owner
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -103,22 +106,22 @@ func (w *Watcher) check(ctx context.Context, c Check) error {
 		if a.Since.IsZero() {
 			a.Since = w.opts.Now()
 		}
-		if err := w.opts.Store.BeginAlert(ctx, a, w.notice(t.Text)); err != nil {
+		if err := w.opts.Store.BeginAlert(ctx, a, w.notice(t.Text, t.LogIn)); err != nil {
 			return err
 		}
 		w.opts.Log.Warn("trouble began; the owner gets a notice", "trouble", t.Key)
 	}
 	for _, a := range last {
-		if err := w.opts.Store.EndAlert(ctx, a.Key, w.notice(overText(a, w.opts.Since))); err != nil {
+		if err := w.opts.Store.EndAlert(ctx, a.Key, w.notice(overText(a, w.opts.Since), "")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *Watcher) notice(text string) *orchestrator.Message {
+func (w *Watcher) notice(text string, logIn cli.Agent) *orchestrator.Message {
 	if text == "" {
 		return nil
 	}
-	return w.opts.Compose(text)
+	return w.opts.Compose(text, logIn)
 }

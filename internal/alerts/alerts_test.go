@@ -51,7 +51,12 @@ func (n *alertStore) watch(t *testing.T, d time.Duration, checks ...Check) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	New(Options{
-		Store: n, Checks: checks, Compose: func(text string) *orchestrator.Message { return &orchestrator.Message{Key: text} }, Wake: func() {},
+		Store: n, Checks: checks, Compose: func(text string, logIn cli.Agent) *orchestrator.Message {
+			if logIn != "" {
+				text += " [" + string(logIn) + "]"
+			}
+			return &orchestrator.Message{Key: text}
+		}, Wake: func() {},
 		Since: func(at time.Time) string { return at.UTC().Format("15:04") }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}).Run(ctx)
 }
@@ -128,7 +133,7 @@ func TestAnAgentIsLoggedOut(t *testing.T) {
 		n.expect(t)
 		state = cli.Installed
 		n.watch(t, time.Hour, check)
-		n.expect(t, english().Text("alert.log-in", "claude", "Run claude."))
+		n.expect(t, english().Text("alert.log-in", "claude", "Run claude.")+" [claude]")
 		state = cli.Authenticated
 		n.watch(t, time.Hour, check)
 		n.expect(t, english().Text("alert.log-in-over", "claude"))

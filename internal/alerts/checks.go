@@ -106,7 +106,7 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 			if s.Auth.State == cli.Installed && s.Auth.Problem == nil && used[string(s.Agent)] {
 				found = append(found, Trouble{
 					Key: "log-in/" + string(s.Agent), Text: p().Text("alert.log-in", name(s.Agent), s.Auth.Fix),
-					Over: p().Text("alert.log-in-over", name(s.Agent)),
+					Over: p().Text("alert.log-in-over", name(s.Agent)), LogIn: s.Agent,
 				})
 			}
 		}

@@ -52,6 +52,6 @@ func TestProgramsAreLookedUpOnce(t *testing.T) {
 	check("goose")
 	install("kilo")
 	check()
-	r.offerable.at = r.offerable.at.Add(-2 * offerableFor)
+	r.machine.at = r.machine.at.Add(-2 * addableFor)
 	check("kilo")
 }

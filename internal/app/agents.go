@@ -52,10 +52,20 @@ type agents struct {
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
 	tokens     *tokens                                      // in addition to the keys in cfg; may be nil
+	spent      func(context.Context, cli.AgentSessionID) *float64
 }
 
 func (a *App) agents(cfg config.Config) agents {
-	return agents{cfg, a.Log, a.onBackground, a.tools.tokens}
+	return agents{cfg, a.Log, a.onBackground, a.tools.tokens, a.spent}
+}
+
+// spent implements acp.Options.
+func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
+	usd, err := a.db.Spent(ctx, id)
+	if err != nil { // the turn costs nothing then, and the next one is right
+		a.Log.Warn("load what a session has cost", "session", id, "err", err)
+	}
+	return usd
 }
 
 // hostEnv returns the environment of runs on this machine.
@@ -256,7 +266,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.Provide
 		ProviderOptions: common,
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
-		AuthMethod: c.AuthMethod,
+		AuthMethod: c.AuthMethod, Spent: a.spent,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})
@@ -401,23 +411,26 @@ func (a *App) examiner() func(context.Context) checks.Report {
 	}
 }
 
-// offerable caches the agents that can be offered. Looking for all programs of the catalogue may take long.
-type offerable struct {
+// machineAgents are the agents of this machine: those in use, and the installed ones that the configuration lacks.
+type machineAgents struct {
+	used []cli.Provider
+
+	// Looking for all programs of the catalogue may take long, so the result is kept.
 	mu      sync.Mutex
-	agents  []acp.Entry
-	without *settings // which lack the agents
+	addable []acp.Entry
+	without *settings // which lack the addable ones
 	at      time.Time // when the programs were looked up
 }
 
-// offerableFor is how long an offerable is used.
-const offerableFor = 5 * time.Minute
+// addableFor is how long the agents that can be added are kept.
+const addableFor = 5 * time.Minute
 
-// find returns the installed agents that the configuration lacks. The caller holds mu.
-func (o *offerable) find(cfg *settings) []acp.Entry {
-	if o.without != cfg || time.Since(o.at) > offerableFor {
-		o.agents, o.without, o.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+// toAdd returns the installed agents that the configuration lacks. The caller holds mu.
+func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
+	if m.without != cfg || time.Since(m.at) > addableFor {
+		m.addable, m.without, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
 	}
-	return o.agents
+	return m.addable
 }
 
 // offeredFile lists the agents that ductor has offered in chats, one per line.
@@ -428,15 +441,15 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
 	}
-	a.offerable.mu.Lock()
-	defer a.offerable.mu.Unlock()
+	a.machine.mu.Lock()
+	defer a.machine.mu.Unlock()
 	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	offered := strings.Fields(string(text))
-	for _, e := range a.offerable.find(a.now()) {
+	for _, e := range a.machine.toAdd(a.now()) {
 		if !slices.Contains(offered, e.ID) {
 			offered = append(offered, e.ID)
 			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})

@@ -177,7 +177,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	agents := serviceOptions(cfg, a)
-	if problems := ProblemsOfTools(cfg, a.providers); len(problems) > 0 {
+	if problems := ProblemsOfTools(cfg, a.machine.used); len(problems) > 0 {
 		return nil, WithKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
 	if a.service, err = service.New(agents); err != nil {

@@ -83,8 +83,8 @@ func (a *App) alerts() *alerts.Watcher {
 			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
 	}
 	return alerts.New(alerts.Options{
-		Store: a.db, Checks: checks, Compose: func(text string) *orchestrator.Message {
-			return a.bot.Chat().Composed(owner, text)
+		Store: a.db, Checks: checks, Compose: func(text string, logIn cli.Agent) *orchestrator.Message {
+			return a.bot.Chat().Composed(owner, text, logIn)
 		},
 		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 		Now: time.Now, Log: a.Log,

@@ -103,9 +103,9 @@ func lookOf(cfg config.Config) card.Look {
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
-	a.providers = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
+	a.machine.used = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
 	o := service.Options{
-		Providers: a.providers, Accounts: a.agents(cfg).accounts(a.agents(cfg).hostEnv(a.host)),
+		Providers: a.machine.used, Accounts: a.agents(cfg).accounts(a.agents(cfg).hostEnv(a.host)),
 		Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,

@@ -20,10 +20,8 @@ import (
 // inUse is the current configuration. Code must read settings that apply at once from now() at each use, and other
 // settings from cfg.
 type inUse struct {
-	cfg       config.Config  // configuration at the start
-	providers []cli.Provider // agents of this machine
-
-	offerable offerable
+	cfg     config.Config // configuration at the start
+	machine machineAgents
 
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
@@ -87,7 +85,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		a.Scrub.Add(secret)
 	}
 	agents := a.agents(next)
-	providers := agents.renewed(agents.hostEnv(a.host), before, a.providers)
+	providers := agents.renewed(agents.hostEnv(a.host), before, a.machine.used)
 	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "\n"))
 	}
@@ -99,7 +97,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
-	a.providers = providers
+	a.machine.used = providers
 	a.service.SetProviders(func(in cli.Sandbox, present []cli.Provider) []cli.Provider {
 		if in == "" {
 			return providers

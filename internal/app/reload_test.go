@@ -324,7 +324,7 @@ func TestAReloadRenewsOnlyChangedAgents(t *testing.T) {
 		return cfg, err
 	}
 	find := func(agent cli.Agent) cli.Provider {
-		for _, p := range r.providers {
+		for _, p := range r.machine.used {
 			if p.Agent() == agent {
 				return p
 			}

@@ -212,13 +212,13 @@ func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecis
 }
 
 func (db *DB) WithdrawRequest(
-	ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time,
+	ctx context.Context, turn cli.TurnID, request cli.ApprovalID, what orchestrator.AuditKind, at time.Time,
 ) (now orchestrator.Approval, changed bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		var id string
 		err := t.Row(`UPDATE ask_requests SET gone = 1 WHERE turn = ? AND request = ? AND gone = 0
-			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`,
-			[]any{string(turn), string(request)}, &id)
+			AND (SELECT state FROM asks WHERE id = ask) IN ('open', CASE ? WHEN 'changed' THEN 'allowed' END)
+			RETURNING ask`, []any{string(turn), string(request), string(what)}, &id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -228,7 +228,7 @@ func (db *DB) WithdrawRequest(
 		changed = true
 		waits, err := t.Exists(`SELECT 1 FROM ask_requests WHERE ask = ? AND gone = 0`, id)
 		if err == nil && !waits {
-			err = t.withdraw(id, at)
+			err = t.withdraw(id, what, at)
 		}
 		if err != nil {
 			return err
@@ -243,7 +243,7 @@ func (db *DB) WithdrawApproval(
 	ctx context.Context, id orchestrator.ApprovalID, at time.Time,
 ) (now orchestrator.Approval, err error) {
 	err = db.write(ctx, func(t tx) error {
-		if err := t.withdraw(string(id), at); err != nil {
+		if err := t.withdraw(string(id), orchestrator.AuditWithdrawn, at); err != nil {
 			return err
 		}
 		now, err = t.approval(string(id))
@@ -271,7 +271,7 @@ func (db *DB) WithdrawTurn(
 			if a.State != orchestrator.ApprovalOpen {
 				continue
 			}
-			if err := t.withdraw(id, at); err != nil {
+			if err := t.withdraw(id, orchestrator.AuditWithdrawn, at); err != nil {
 				return err
 			}
 			if a, err = t.approval(id); err != nil {
@@ -284,8 +284,9 @@ func (db *DB) WithdrawTurn(
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw closes an approval in any state. It does nothing if the approval is already withdrawn.
-func (t tx) withdraw(id string, at time.Time) error {
+// withdraw closes an approval in any state, and audits that as what. It does nothing if the approval is already
+// withdrawn.
+func (t tx) withdraw(id string, what orchestrator.AuditKind, at time.Time) error {
 	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
 		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
 	if err != nil || n == 0 {
@@ -295,7 +296,7 @@ func (t tx) withdraw(id string, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.audit(auditEntry(a, orchestrator.AuditWithdrawn, at))
+	return t.audit(auditEntry(a, what, at))
 }
 
 // requestRow is the stored form of an agent's request: an approval or questions.

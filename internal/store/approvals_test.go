@@ -105,20 +105,20 @@ func TestEqualRequestsShareAnApproval(t *testing.T) {
 	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.ApprovalID("d"))
 	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.ApprovalID("e"))
 
-	now, changed, err := db.WithdrawRequest(ctx, "t", "1", noon)
+	now, changed, err := db.WithdrawRequest(ctx, "t", "1", orchestrator.AuditWithdrawn, noon)
 	if err != nil || !changed || now.State != orchestrator.ApprovalOpen {
 		t.Errorf("one of two taken back: %+v, %v, %v", now, changed, err)
 	}
 	same(t, "the one that waits", now.AgentIDs, []cli.ApprovalID{"2"})
 	same(t, "asked again", openAs("f", "t", "1", "d").AgentIDs, []cli.ApprovalID{"1", "2"})
 	for _, request := range []cli.ApprovalID{"1", "2"} {
-		now, changed, err = db.WithdrawRequest(ctx, "t", request, noon)
+		now, changed, err = db.WithdrawRequest(ctx, "t", request, orchestrator.AuditWithdrawn, noon)
 		must(t, err)
 	}
 	if !changed || now.State != orchestrator.ApprovalWithdrawn {
 		t.Errorf("both taken back: %+v", now)
 	}
-	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", noon); err != nil || changed {
+	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", orchestrator.AuditWithdrawn, noon); err != nil || changed {
 		t.Errorf("taken back twice: %v, %v", changed, err)
 	}
 	same(t, "asked again when closed", named(openAs("g", "t", "1", "d")), "a of f")
@@ -126,6 +126,16 @@ func TestEqualRequestsShareAnApproval(t *testing.T) {
 	ruled := newApproval("h", "t", "5")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "Bash(make)", noon
 	same(t, "one that a rule decided", opened(t, db, ruled, "d"), ruled)
+	for _, what := range []orchestrator.AuditKind{orchestrator.AuditWithdrawn, orchestrator.AuditChanged} {
+		now, changed, err = db.WithdrawRequest(ctx, "t", "5", what, noon)
+		if err != nil || changed != (what == orchestrator.AuditChanged) {
+			t.Errorf("an allowed one, %s: %+v, %v, %v", what, now, changed, err)
+		}
+	}
+	last := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon.Add(-time.Hour), 1))
+	if last[0].What != orchestrator.AuditChanged || last[0].Approval != "h" {
+		t.Errorf("the audit has %+v", last)
+	}
 }
 
 func TestDecideApprovalOnceAndAtomically(t *testing.T) {

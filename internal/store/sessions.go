@@ -96,6 +96,16 @@ func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 	return n > 0, wrap(fmt.Sprintf("find agent session %s", own), err)
 }
 
+// Spent returns what an agent's session had cost after the last of its turns that reported it, or nil; see cli.Fill.
+func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, error) {
+	usd, err := sqlite.One(ctx, db.file, sqlite.Value[sql.NullFloat64], `SELECT (SELECT outcome ->> '$.fill.spent_usd'
+		FROM agent_sessions a JOIN turns t ON t.id = a.told WHERE a.id = ?)`, string(own))
+	if err != nil || !usd.Valid {
+		return nil, wrap(fmt.Sprintf("load the cost of agent session %s", own), err)
+	}
+	return &usd.Float64, nil
+}
+
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
 	return wrap(fmt.Sprintf("touch session %s", id), db.write(ctx, func(t tx) error {
 		return t.execExisting(orchestrator.ErrNoSession,

@@ -195,7 +195,7 @@ func (r *Requests) handleLocked(ev cli.Event) {
 		}
 		r.held = nil
 	case cli.ApprovalWithdrawn:
-		r.withdrawn(ev.ID)
+		r.withdrawn(ev)
 	default:
 		if r.turn.Resumed && len(r.held) < mostEvents {
 			r.held = append(r.held, ev)
@@ -205,20 +205,25 @@ func (r *Requests) handleLocked(ev cli.Event) {
 	}
 }
 
-func (r *Requests) withdrawn(request cli.ApprovalID) {
+func (r *Requests) withdrawn(gone cli.ApprovalWithdrawn) {
 	for i, ev := range r.held {
-		if requestOf(ev) == request {
+		if requestOf(ev) == gone.ID {
 			r.held = append(r.held[:i], r.held[i+1:]...)
 			break
 		}
 	}
-	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, request, r.s.opts.Now())
+	what := orchestrator.AuditWithdrawn
+	if gone.Superseded {
+		what = orchestrator.AuditChanged
+	}
+	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, gone.ID, what,
+		r.s.opts.Now())
 	if err != nil {
 		r.log.Error("withdraw approval", "err", err)
 		r.s.afterFullDisk(err, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.withdrawn(request)
+			r.withdrawn(gone)
 		})
 	}
 	if changed {

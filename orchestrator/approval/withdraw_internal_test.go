@@ -36,8 +36,8 @@ func (f fullStore) WithdrawTurn(context.Context, cli.TurnID, time.Time) ([]orche
 	return []orchestrator.Approval{a}, nil
 }
 
-func (f fullStore) WithdrawRequest(context.Context, cli.TurnID, cli.ApprovalID, time.Time) (orchestrator.Approval,
-	bool, error) {
+func (f fullStore) WithdrawRequest(context.Context, cli.TurnID, cli.ApprovalID, orchestrator.AuditKind,
+	time.Time) (orchestrator.Approval, bool, error) {
 	a, err := f.end(orchestrator.ApprovalWithdrawn)
 	return a, err == nil, err
 }

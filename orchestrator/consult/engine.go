@@ -226,6 +226,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
+	o.Fill.SpentUSD = r.Fill.SpentUSD
 	switch {
 	case err == nil:
 		return o

@@ -71,9 +71,6 @@ func exportedStep(s orchestrator.Step) string {
 	if s.Err != "" {
 		name += ": " + s.Err
 	}
-	input := cmp.Or(s.Input, s.Title)
-	if over := len(input) - exportedInput; over > 0 {
-		input = fmt.Sprintf("%s [%d bytes are left out]", cli.Shorten(input, exportedInput), over)
-	}
+	input := cli.ShortenCounted(cmp.Or(s.Input, s.Title), exportedInput)
 	return name + "\n\n      " + strings.ReplaceAll(input, "\n", "\n      ")
 }

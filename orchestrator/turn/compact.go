@@ -39,6 +39,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return result
 	}
 	if now, err := r.opts.Gateway.Fill(a.ctx, a.turn.Agent, a.req, ""); err == nil && now.Used > 0 {
+		now.SpentUSD = result.Fill.SpentUSD
 		result.Fill = now
 	}
 	result.Text = compactText(a.printer(), before, result.Fill)
