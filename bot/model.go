@@ -26,7 +26,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 		c.byName(ctx, r)
 		return
 	}
-	defer c.offer(ctx, r)
+	defer c.offer(r)
 	page, sent, err := c.menus.Model(ctx, r.In.By())
 	if err == nil && sent != nil {
 		c.finisher.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
@@ -36,15 +36,12 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 }
 
 // offer sends the offers of new agents.
-func (c modelCommand) offer(ctx context.Context, r updates.Request) {
-	for _, page := range c.menus.Offers(r.In.By()) {
-		m := message.Compose(r.In.Conversation, message.Content{
+func (c modelCommand) offer(r updates.Request) {
+	c.menus.Offer(r.In.By(), func(ctx context.Context, page tgapi.Page) error {
+		return c.messages.Keep(ctx, message.Compose(r.In.Conversation, message.Content{
 			Text: render.Plain(page.Text), Keyboard: page.Keyboard, Silent: true,
-		})
-		if c.messages.Keep(ctx, m) != nil {
-			return // the store has logged the error, and `ductor agents` still lists the agents
-		}
-	}
+		}))
+	})
 }
 
 // byName chooses a model. If the agents are still listing their models, byName immediately sends a message and edits

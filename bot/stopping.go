@@ -206,11 +206,11 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// releaseAgain is the pause before ductor tries again to store what came of an abort.
+// releaseAgain is the pause before ductor retries storing the end of an abort.
 const releaseAgain = 5 * time.Second
 
-// resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
-// over.
+// resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns
+// have ended.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)

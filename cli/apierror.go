@@ -26,7 +26,7 @@ func (e APIError) Kind() FailureKind {
 	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // the name is more precise
 		kind = named
 	}
-	// Gemini reports a broken stream with status 500
+	// Gemini reports a broken stream with status 500.
 	if (kind == "" || kind == APIFailed) && lostConnection().MatchString(e.Text) {
 		return NetworkDown
 	}

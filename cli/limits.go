@@ -186,6 +186,6 @@ func UnixTime(seconds float64) time.Time {
 
 // Standing describes how close an agent is to its limits after a turn.
 type Standing struct {
-	Fill   Fill          `json:"fill,omitzero"`   // of its context
+	Fill   Fill          `json:"fill,omitzero"`   // of the agent's context
 	Limits AccountLimits `json:"limits,omitzero"` // only limits that are nearly used up
 }

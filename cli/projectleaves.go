@@ -107,11 +107,12 @@ func steersAgent(name string) bool {
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
 	return slices.ContainsFunc([]string{
 		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT",
-		"LD_", "DYLD_",
+		"LD_", "DYLD_", "QWEN_",
 		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC",
 		"PIP_", "LESSOPEN", "MANPAGER",
 		"MAKEFLAGS", "GCE_METADATA", "CLOUDSDK_",
 	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
+		strings.HasSuffix(upper, "_BASE_URL") ||
 		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS",
 			"TMPDIR", "SHELLOPTS"}, upper)
 }

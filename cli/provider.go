@@ -101,9 +101,9 @@ type Limited interface {
 // ModeHolder is a Provider that cannot enforce every permission mode on its agent. A Service rejects requests in a mode
 // that is not enforced, except for requests with TextOnly.
 type ModeHolder interface {
-	// Unheld explains in one sentence why p is not enforced on the agent. It returns "" if p is enforced, or if this is
-	// unknown before the first session. It does not block. Safe for concurrent use.
-	Unheld(p PermissionMode) string
+	// Unheld explains in one sentence why the agent is not held to the mode of req, and what helps. It returns "" if the
+	// agent is, or if that is unknown before a session was opened. It does not block. Safe for concurrent use.
+	Unheld(req Request) string
 }
 
 // ToolHolder is a Provider that can prevent its agent from using tools. A Service rejects requests with ToolLists for

@@ -19,7 +19,7 @@ func (l *Launcher) ReadFile(ctx context.Context, dir, below string, most int64) 
 	return content, err
 }
 
-// ListFiles lists a directory in the container; see rooted.List. Its errors are those of ReadFile.
+// ListFiles lists a directory in the container; see rooted.List. It returns the same errors as ReadFile.
 func (l *Launcher) ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error) {
 	answer, _, err := l.files(ctx, nil, 0, rooted.ListAction, dir, below)
 	return answer.Entries, err
@@ -34,7 +34,7 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []b
 // maxRealBytes limits a list of resolved paths.
 const maxRealBytes = 16 << 20
 
-// RealPaths is rooted.RealPaths in the container. Its errors are those of ReadFile.
+// RealPaths is rooted.RealPaths in the container. It returns the same errors as ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {

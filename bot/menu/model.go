@@ -2,6 +2,7 @@ package menu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -261,34 +262,49 @@ type NewAgent struct{ ID, Name, Program string }
 
 // Offers adds new agents to the configuration. Safe for concurrent use.
 type Offers struct {
-	// Next returns the agents that were never offered, and records them as offered. It may be nil.
+	// Next returns the agents that were not offered yet, and records that they are now. It may read the disk. If it is
+	// nil, there are none.
 	Next func() []NewAgent
-	// Add adds an agent to the configuration. ductor uses the agent after a restart.
-	Add func(id string) error
+	// Add adds an agent to the file of the configuration, and reloads it. The error is ErrNotLoaded if only that failed.
+	Add func(ctx context.Context, id string) error
 }
 
-// Offers returns a page for each new agent. It offers each agent once, to an owner in a private chat.
-func (k *Menus) Offers(by orchestrator.Press) (pages []tgapi.Page) {
+// ErrNotLoaded reports that an agent was added to a configuration that cannot be loaded.
+var ErrNotLoaded = errors.New("the configuration cannot be loaded")
+
+// Offer calls show with a page for each new agent, until show fails. Each agent is offered once, to an owner in a
+// private chat. Offer does not wait for that, because it takes time to find programs.
+func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Page) error) {
 	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
-		return nil
+		return
 	}
 	p := k.lang.Of(by.Conversation.Chat)
-	for _, a := range k.offers.Next() {
-		pages = append(pages, tgapi.Page{Text: p.Text("menu.agent-offer", a.Name, a.Program), Keyboard: tgapi.Keyboard{{
-			tgapi.NewButton(p.Text("menu.agent-add", a.Name), OfferAction, a.ID),
-			tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
-		}}})
-	}
-	return pages
+	k.spawn(func(ctx context.Context) {
+		for _, a := range k.offers.Next() {
+			page := tgapi.Page{Text: p.Text("menu.agent-offer", a.Name, a.Program), Keyboard: tgapi.Keyboard{{
+				tgapi.NewButton(p.Text("menu.agent-add", a.Name), OfferAction, a.ID),
+				tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
+			}}}
+			if show(ctx, page) != nil {
+				return // the store has reported the error, and ductor agents still lists the agents
+			}
+		}
+	})
 }
 
 // PressOffer handles a press of a button below an offer.
-func (k *Menus) PressOffer(_ context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	if id, no := strings.CutPrefix(data, "-"); no {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-declined", id)}}, nil
 	}
-	if k.offers.Add == nil || k.offers.Add(data) != nil { // the buttons stay
+	if k.offers.Add == nil {
+		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
+	}
+	switch err := k.offers.Add(ctx, data); {
+	case errors.Is(err, ErrNotLoaded):
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
+	case err != nil: // the buttons stay
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

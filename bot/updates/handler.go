@@ -27,8 +27,8 @@ type Handler interface {
 	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt needs no
 	// confirmation.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message to which in replies. If it returns the zero Subject, the receiver quotes
-	// the message.
+	// Subject describes the bot's message to which the message in replies. If it returns the zero Subject, the
+	// receiver quotes the message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited handles an edit of a prompt that is not in the queue. message identifies the prompt, and text is its new
 	// text. Edited returns false if the edit has no effect.

@@ -65,8 +65,8 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
-// continues reports whether in and last are parts of one prompt. Parts are the files of an album, or messages that a
-// client sent together: a comment and its forwarded message, several forwards, or a split paste.
+// continues reports whether the messages in and last are parts of one prompt. Parts are the files of an album, or
+// messages that a client sent together: a comment and its forwarded message, several forwards, or a split paste.
 func continues(last, in *Message) bool {
 	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
@@ -80,8 +80,9 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs reports whether in is another part of the prompt that ends with last, even if ductor has handled that
-// prompt. Two texts in a row may be separate prompts, but forwards and files that arrive together belong together.
+// belongs reports whether the message in is another part of the prompt that ends with last, even if ductor has
+// handled that prompt. Two texts in a row may be separate prompts, but forwards and files that arrive together belong
+// together.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
@@ -180,7 +181,7 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// promptOf returns the prompt to which in belongs, or the zero value if in starts a new prompt.
+// promptOf returns the prompt that a message belongs to, or the zero value if the message starts a new prompt.
 func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,14 +252,15 @@ func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	}
 }
 
-// belongs reports whether in belongs to a message for the bot.
+// belongs reports whether a message belongs to a message for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether in is within a paste or an album, where text that looks like a command is not a command. In
-// a private chat, the ids must be consecutive, because an answer of the bot in between would have an id too.
+// inside reports whether a message is within a paste or an album, where text that looks like a command is not a
+// command. In a private chat, the ids must be consecutive, because an answer of the bot in between would have an id
+// too.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {

@@ -109,7 +109,7 @@ func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	}
 }
 
-// fetchRepliedFile fetches the file of the message to which in replies. If that fails, the prompt mentions the
+// fetchRepliedFile fetches the file of the message to which a message replies. If that fails, the prompt mentions the
 // missing file.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)

@@ -370,7 +370,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// enqueue appends a task to its queue. If the queue is full, it answers in, unless in is nil.
+// enqueue appends a task to its queue. If the queue is full, it answers the message in, unless in is nil.
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:

@@ -119,8 +119,8 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	return p.Text("updates.not-fetched")
 }
 
-// save fetches the file of in and stores it. After a crash, a repeated call replaces the stored file. save returns
-// tooLarge if Telegram does not provide a file of that size.
+// save fetches the file of a message and stores it. After a crash, a repeated call replaces the stored file. save
+// returns tooLarge if Telegram does not provide a file of that size.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.sent.file
 	if f.size > u.most {

@@ -38,6 +38,8 @@ type Entry struct {
 	Tested  string            `toml:"tested"`  // version with which ductor was tested
 	// Holds describes for each permission mode how ductor makes the agent respect it.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Project describes the settings of projects for the agent.
+	Project Project `toml:"project"`
 	// Source maps the key of each field that is not empty to the source of its value.
 	Source map[string]string `toml:"source"`
 }
@@ -83,6 +85,9 @@ func (e Entry) check(sources map[string]string) error {
 			reflect.ValueOf(h).IsZero() {
 			return fmt.Errorf("holds.%s does not say how", mode)
 		}
+	}
+	if err := e.Project.check(); err != nil {
+		return err
 	}
 	known := 0
 	for field, v := range reflect.ValueOf(e).Fields() {

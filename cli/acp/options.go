@@ -28,6 +28,8 @@ type Settings struct {
 	AuthMethod string `toml:"auth_method"`
 	// Holds replaces the catalogue's entries for the same permission modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Project replaces the catalogue's entry.
+	Project Project `toml:"project"`
 }
 
 // Check implements config.checker.
@@ -42,6 +44,9 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 		case (h.Option == "") != (h.Value == ""):
 			problem("holds", "%s needs an option and its value together", mode)
 		}
+	}
+	if err := s.Project.check(); err != nil {
+		problem("project", "%v", err)
 	}
 }
 
@@ -66,6 +71,8 @@ type Options struct {
 	// Holds describes how ductor makes the agent respect permission modes. For a missing mode, the package uses a mode
 	// of the agent with a fitting name. If the agent has none, turns in plan, ask and accept-edits are refused.
 	Holds map[cli.PermissionMode]Holding
+	// Project describes the settings of projects for the agent. Without files, the catalogue's entry applies.
+	Project Project
 	// NoWorkspace stops ductor from offering the agent to read and write files and to run commands. ductor would do so
 	// on its own machine and as its own user, so it must be set for an agent in a container. ductor serves only files
 	// in the directories of the conversation.
@@ -165,7 +172,7 @@ func (o *Options) argv(req cli.Request) []string {
 		more = o.Argv(req)
 	}
 	h, _ := o.listed(req.Permission)
-	return slices.Concat(o.Args, more, h.Args, req.ExtraArgs)
+	return slices.Concat(o.Args, more, h.Args, o.projectArgs(req), req.ExtraArgs)
 }
 
 func (o *Options) env(req cli.Request) []string {
@@ -173,27 +180,28 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers)         // other servers belong to a session, not to the process
-	if h, _ := o.listed(req.Permission); len(h.Env) > 0 { // later variables must not override these
-		all := maps.Clone(req.Env)
-		if all == nil {
-			all = map[string]string{}
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
+	if vars := o.vars(req); len(vars) > 0 {       // later variables must not override these
+		for name, value := range req.Env {
+			if _, held := vars[name]; !held {
+				vars[name] = value
+			}
 		}
-		maps.Copy(all, h.Env)
-		req.Env = all
+		req.Env = vars
 	}
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
 // key returns a digest of the settings of a process: its command line, its environment and its working directory, where
-// agents read a project's settings. Requests with the same key share a process.
+// agents read a project's settings. Requests with the same key share a process. An agent reads settings that were just
+// allowed in a new process.
 func (o *Options) key(req cli.Request) string {
-	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
+	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }
 
 // settings returns a digest of the settings of a session. Requests with different digests need different sessions.
 func (o *Options) settings(req cli.Request) string {
-	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
+	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }
 
 func checkDirs(req cli.Request) error {

@@ -54,9 +54,10 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns the settings with which the agent respects a mode. own lists the agent's own modes. caveat explains
-// in one sentence which part of the mode the agent does not support. If held is false, ductor runs no turn in the mode.
-func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
+// holding returns how the agent is held to the mode of a request, given its own modes. caveat explains in one sentence which part of
+// the mode the agent does not support. If held is false, ductor runs no turn in the mode.
+func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
+	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 { // a mode could override variables and arguments
 			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // the agent may still be in the mode of an earlier turn
@@ -77,9 +78,9 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 	case cli.Auto:
 		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
 	case cli.Plan:
-		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
+		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
 	}
-	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
 }
 
 // lacks reports whether the mode needs variables or arguments of the catalogue, but the process was started without
@@ -89,9 +90,16 @@ func (o *Options) lacks(mode cli.PermissionMode) bool {
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold tells users how to make an agent respect a mode.
-const howToHold = "Choose auto or bypass in /permissions, or add what holds it to the agent's settings, as " +
-	"\"How other agents are held\" on the page about agents shows"
+// howToHold tells users what they can do about an agent that is not held to the mode of a request. The mode of a request
+// without a user, such as a consultation, is not that of /permissions.
+func howToHold(req cli.Request) string {
+	choose := "Choose auto or bypass in /permissions"
+	if !req.Attended {
+		choose = "Use another agent for this"
+	}
+	return choose + ", or add what holds it to the agent's settings, as \"How other agents are held\" on the page " +
+		"about agents shows"
+}
 
 // oneOf returns the offered mode that matches the earliest possible entry of names, or "".
 func oneOf(names, offered []string) string {
@@ -114,7 +122,7 @@ func (s *session) holding(req cli.Request) (h Holding, caveat string, err error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, mode := s.process.options(), req.Permission
-	h, caveat, held := o.holding(mode, s.offers.mode.ids())
+	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
 		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)

@@ -95,6 +95,9 @@ func (s *session) endProbe(ctx context.Context) error {
 
 // private starts a process that serves only the caller. The caller must stop it. Errors are *cli.Failure.
 func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess, error) {
+	if err := p.opts.checkProject(req); err != nil {
+		return nil, err
+	}
 	cmd := p.opts.command(req, "")
 	cmd.For.Mode = "" // no process resumes it
 	proc, err := p.pool.Private(ctx, cmd)

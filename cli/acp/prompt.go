@@ -20,6 +20,9 @@ const maxImage = 20 << 20
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
+		err = s.process.options().checkProject(req) // the settings may be new
+	}
+	if err == nil {
 		err = s.setModel(ctx, req)
 	}
 	if err == nil {

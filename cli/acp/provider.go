@@ -37,6 +37,8 @@ var (
 	_ cli.Limited    = (*Provider)(nil)
 	_ cli.ModeHolder = (*Provider)(nil)
 	_ cli.Sharer     = (*Provider)(nil)
+
+	_ cli.ProjectReader = (*Provider)(nil)
 )
 
 // New returns a Provider. It starts no process.
@@ -49,6 +51,9 @@ func New(o Options) *Provider {
 	}
 	maps.Copy(holds, o.Holds)
 	o.Holds, o.known = holds, known
+	if len(o.Project.Files) == 0 {
+		o.Project = known.Project
+	}
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
@@ -90,21 +95,21 @@ func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(re
 
 // Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
-	caveat, _ := p.held(permission)
+	caveat, _ := p.held(cli.Request{Permission: permission, Attended: true})
 	return caveat
 }
 
 // Unheld implements cli.ModeHolder.
-func (p *Provider) Unheld(permission cli.PermissionMode) string {
-	caveat, held := p.held(permission)
+func (p *Provider) Unheld(req cli.Request) string {
+	caveat, held := p.held(req)
 	if held {
 		return ""
 	}
 	return caveat
 }
 
-// held reports whether ductor can make the agent respect a mode, as far as this is known; see Options.holding.
-func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool) {
+// held reports whether the agent is held to the mode of a request, as far as that is known.
+func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {
 		return "", true
@@ -113,7 +118,7 @@ func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool
 	if reported := p.reported.Load(); reported != nil {
 		o.reported = *reported
 	}
-	_, caveat, held = o.holding(permission, choice{values: *offered}.ids())
+	_, caveat, held = o.holding(req, choice{values: *offered}.ids())
 	return caveat, held
 }
 

@@ -64,6 +64,9 @@ type offers struct {
 // join returns a new session in a suitable process of the pool.
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
+	if err := p.opts.checkProject(req); err != nil {
+		return nil, err
+	}
 	if p.opts.Resuming != nil && req.Resume != "" {
 		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
 			return nil, err
@@ -95,8 +98,13 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers, s.process.hello.Capabilities.MCP.HTTP)}
-	if s.process.hello.Capabilities.Session.Dirs != nil {
+	o := s.process.options() // they may know more than those of the provider
+	if err := o.checkProject(req); err != nil {
+		return err
+	}
+	caps := s.process.hello.Capabilities
+	params := sessionParams{Dir: req.Dir, Meta: o.meta(req), MCP: mcpServers(req.Servers, caps.MCP.HTTP)}
+	if caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
 	if req.Resume != "" {

@@ -82,6 +82,7 @@ type sessionParams struct {
 	Dir       string   `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
 	Dirs      []string `json:"additionalDirectories,omitempty"`
 	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
+	Meta      any      `json:"_meta,omitempty"`
 	ModeID    string   `json:"modeId,omitempty"`
 	ModelID   string   `json:"modelId,omitempty"`
 	MethodID  string   `json:"methodId,omitempty"` // for authenticate

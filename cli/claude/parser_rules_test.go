@@ -126,7 +126,8 @@ func TestAPastRefusedLoginDoesNotEndTheTurn(t *testing.T) {
 	resumed := &turn.Resumed{When: func(int64) time.Time { return time.Now() }}
 	turn.New(turn.Loop[string]{Source: turn.Source[string]{Resumed: resumed}, Out: em})
 	p := newParser(em, newMemory(), "/srv/proj")
-	refused := `{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":600,"error_status":401}`
+	refused := `{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":600,` +
+		`"error_status":401}`
 	if _, over := p.line([]byte(refused)); over {
 		t.Error("the turn ended, although its output continues")
 	}

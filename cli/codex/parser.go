@@ -123,7 +123,7 @@ const (
 	announces                // the message only announces the next tool
 )
 
-// release emits the held message. Every held message is emitted.
+// release emits the held message, if there is one.
 func (p *parser) release(as meaning) {
 	if p.held == nil {
 		return

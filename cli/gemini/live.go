@@ -27,7 +27,10 @@ func (p *Provider) acp() *acp.Provider {
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
 		// Gemini has its own tools for files and commands, which ask for permission.
 		NoWorkspace: true,
-		Programs:    Programs(), Resuming: Guard(p.opts.Launcher),
+		Project: acp.Project{
+			Files: p.ProjectFiles(), Env: map[string]string{trustVar: "false"},
+		},
+		Programs: Programs(), Resuming: Guard(p.opts.Launcher),
 		Login: loginFix, Auth: p.Auth,
 	})
 }

@@ -112,14 +112,17 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
+// trustVar is the variable that decides whether Gemini trusts the directory.
+const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
+
 // ownEnv returns the variables that ductor itself sets. They keep Gemini from replacing its own process, and set
 // whether it trusts the project's settings. They also make it run commands without a terminal, because the live
 // protocol does not report the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
-		"GEMINI_CLI_NO_RELAUNCH":     "true",
-		"GEMINI_PTY_INFO":            "child_process",
-		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(trusted(req)),
+		"GEMINI_CLI_NO_RELAUNCH": "true",
+		"GEMINI_PTY_INFO":        "child_process",
+		trustVar:                 strconv.FormatBool(trusted(req)),
 	}
 	if !trusted(req) {
 		for _, name := range envOfProjects() {

@@ -23,7 +23,7 @@ const DefaultOrphanAfter = 15 * time.Minute
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second // a probe is useless without the caller that started it
+	probeOrphan = time.Second // how long a probe may outlive its caller
 	collectWait = 10 * time.Second
 	lookWait    = time.Minute // the environment may have to be created first
 )

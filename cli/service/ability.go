@@ -18,8 +18,8 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
-		// If the provider panics, the session still rejects the mode.
-		_ = guard(agent, func() error { why = holder.Unheld(req.Permission); return nil })
+		// If the provider panics, the session itself still refuses the mode.
+		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
 		return req, cli.Failf(cli.Refused, agent, "%s: %s", req.Permission, why)
@@ -101,9 +101,8 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 		return nil
 	}
 	var all []cli.AgentState
-	for _, agent := range at.order {
-		e := at.agents[agent]
-		state := cli.AgentState{Agent: agent, Auth: cli.Auth{State: cli.NotFound}}
+	for _, e := range at.entries() {
+		state := cli.AgentState{Agent: e.agent(), Auth: cli.Auth{State: cli.NotFound}}
 		if answer, err := e.auth.get(ctx); err == nil {
 			state.Auth = answer.auth
 		}
@@ -186,7 +185,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	var all []cli.StoredSession
 	var errs []error
 	var reading sync.WaitGroup
-	for agent, e := range at.agents {
+	for _, e := range at.entries() {
+		agent := e.agent()
 		keeper, ok := e.provider.(cli.SessionKeeper)
 		if !ok {
 			continue

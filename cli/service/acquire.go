@@ -10,7 +10,7 @@ import (
 
 func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp) *request {
 	r := &request{
-		closeKey: entry.closeKey(req.Conversation), mode: mode, ahead: ahead,
+		closeKey: entry.closeKey(req.Conversation), entry: entry, mode: mode, ahead: ahead,
 		granted: make(chan *pooled, 1), short: make(chan shortage, 1), shares: func() int { return 0 },
 	}
 	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
@@ -117,7 +117,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 		}
 		at = &slot{id: processID{sandbox: r.sandbox, agent: r.agent}}
 	}
-	return p.add(&pooled{closeKey: r.closeKey, mode: r.mode, state: opening}, at)
+	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
 // answer ends the request's wait with an entry, or with nil.

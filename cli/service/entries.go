@@ -44,13 +44,14 @@ const (
 	idle           // has no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after the turn
-	closing        // is being closed; until then no other session with its closeKey is opened
+	closing        // is being closed; meanwhile no other session with its closeKey is opened
 	stuck          // was not closed or opened in time, and may still have a process
 )
 
 // pooled is an entry of the pool. It exists from before the opening of its session until the session is closed.
 type pooled struct {
 	closeKey
+	entry     *agentEntry // nil for a run of the previous process if its agent is no longer configured
 	mode      cli.Mode
 	session   cli.Session // nil until it is open
 	slot      *slot
@@ -105,6 +106,7 @@ type warmUp struct {
 // request is a request for a session of a conversation.
 type request struct {
 	closeKey
+	entry   *agentEntry
 	mode    cli.Mode
 	ahead   *warmUp    // nil if the request is for a turn
 	shares  func() int // returns the PID of the process that the session would share, or 0
@@ -231,9 +233,10 @@ func (e *pooled) info() (info cli.SessionInfo) {
 	return info
 }
 
-// wanted reports whether the session is still needed. A session that was opened ahead is not needed if its warmUp was
-// cancelled.
-func (e *pooled) wanted() bool { return e.ahead == nil || e.ahead.ctx.Err() == nil }
+// wanted returns false if a session should not be kept: it was opened ahead for nothing, or its agent was replaced.
+func (e *pooled) wanted() bool {
+	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
+}
 
 // process returns the process with this ID, or nil if this Service has no such process.
 func (p *pool) process(id processID) cli.Process {

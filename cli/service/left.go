@@ -110,7 +110,7 @@ func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, 
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.runEnv.agents[agent] == nil { // the agent is no longer configured
+		if left.runEnv.entry(agent) == nil { // it is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)

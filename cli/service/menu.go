@@ -78,14 +78,15 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) [
 	if at == nil {
 		return nil
 	}
-	entries := make([]cli.MenuEntry, len(at.order))
+	agents := at.entries()
+	entries := make([]cli.MenuEntry, len(agents))
 	var asked sync.WaitGroup
-	for i, agent := range at.order {
+	for i, e := range agents {
 		asking := ctx
-		if len(only) > 0 && !slices.Contains(only, agent) {
+		if len(only) > 0 && !slices.Contains(only, e.agent()) {
 			asking = cli.AtOnce(ctx)
 		}
-		asked.Go(func() { entries[i] = at.agents[agent].menu(asking) })
+		asked.Go(func() { entries[i] = e.menu(asking) })
 	}
 	asked.Wait()
 	return entries
@@ -151,10 +152,11 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	defer cancel()
 	var first *cli.Failure
 	for _, agent := range s.preferred() {
-		if at.agents[agent] == nil {
+		e := at.entry(agent)
+		if e == nil {
 			continue
 		}
-		answer, err := at.agents[agent].auth.get(asked)
+		answer, err := e.auth.get(asked)
 		switch {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
 			s.heardNothing(asked, at)
@@ -190,13 +192,13 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.A
 	}
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
-	for _, agent := range s.order(at) {
-		if slices.Contains(others, agent) {
+	for _, e := range s.order(at) {
+		if slices.Contains(others, e.agent()) {
 			continue
 		}
-		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil &&
+		if answer, err := e.auth.get(asked); err == nil && answer.err == nil &&
 			answer.auth.State == cli.Authenticated {
-			return agent, slices.Contains(s.preferred(), agent)
+			return e.agent(), slices.Contains(s.preferred(), e.agent())
 		}
 	}
 	return "", false
@@ -225,8 +227,8 @@ func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
-	for _, entry := range at.agents {
-		_, _ = entry.auth.get(asked) // starts a query for later callers
+	for _, entry := range at.entries() {
+		_, _ = entry.auth.get(asked) // later callers get the answer
 	}
 }
 
@@ -235,21 +237,24 @@ func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallback...)
 }
 
-// order lists every agent of an environment once, the preferred agents first.
-func (s *Service) order(at *runEnv) []cli.Agent {
-	var order []cli.Agent
-	for _, agent := range append(s.preferred(), at.order...) {
-		if at.agents[agent] != nil && !slices.Contains(order, agent) {
-			order = append(order, agent)
+// order returns every agent of an environment once: the preferred ones, then the others.
+func (s *Service) order(at *runEnv) (ordered []*agentEntry) {
+	var all []*agentEntry
+	for _, agent := range s.preferred() {
+		all = append(all, at.entry(agent))
+	}
+	for _, e := range append(all, at.entries()...) {
+		if e != nil && !slices.Contains(ordered, e) {
+			ordered = append(ordered, e)
 		}
 	}
-	return order
+	return ordered
 }
 
 // Refresh makes the next call of Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
-		for _, e := range at.agents {
+		for _, e := range at.entries() {
 			e.auth.forget()
 			e.models.forget()
 		}

@@ -33,9 +33,10 @@ func (p *pool) run() {
 }
 
 // left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
-func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
-	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
-	id := processID{key.sandbox, run.Agent, run.PID}
+func (p *pool) left(left leftTurn) *pooled {
+	run := left.run
+	e := &pooled{closeKey: left.closeKey(), entry: left.runEnv.entry(run.Agent), mode: run.Mode, state: opening}
+	id := processID{e.sandbox, run.Agent, run.PID}
 	if !run.Alive {
 		id.pid = 0
 	}
@@ -152,7 +153,7 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 
 // suits reports whether the session can run req unchanged.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
-	if e.closeKey != entry.closeKey(req.Conversation) || e.mode != mode || !e.info().Alive {
+	if e.entry != entry || e.conversation != req.Conversation || e.mode != mode || !e.info().Alive {
 		return false
 	}
 	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // false if the provider panics
@@ -208,7 +209,25 @@ func (p *pool) release(conversation cli.Conversation) {
 	})
 }
 
-// cancelAhead cancels all opening of sessions ahead for the conversation.
+// retire closes the idle sessions of agents that were replaced, and their busy ones after their turns.
+func (p *pool) retire(agents []*agentEntry) {
+	p.do(func() {
+		for _, entry := range agents {
+			entry.replaced = true
+		}
+		for e := range p.entries() {
+			switch {
+			case e.wanted():
+			case e.state == warming:
+				e.ahead.cancel()
+			case e.state == idle:
+				p.closeInBackground(e)
+			}
+		}
+	})
+}
+
+// cancelAhead cancels opening sessions ahead for the conversation, both those in progress and those that wait.
 func (p *pool) cancelAhead(conversation cli.Conversation) {
 	for e := range p.entries() {
 		if e.conversation == conversation && e.state == warming {

@@ -17,8 +17,7 @@ type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
-	agents    map[cli.Agent]*agentEntry
-	order     []cli.Agent // in the order of the menu
+	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
 
 	silent atomic.Int64 // time when a caller last waited in vain for the usable agents, in nanoseconds
 
@@ -29,16 +28,15 @@ type runEnv struct {
 // newRunEnv returns an environment with the given providers.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
 	providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{},
-		look: make(chan struct{}, 1)}
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, look: make(chan struct{}, 1)}
+	var agents []*agentEntry
 	for _, p := range providers {
-		agent := p.Agent()
-		if at.agents[agent] != nil {
-			return nil, fmt.Errorf("two providers are called %q", agent)
+		if slices.ContainsFunc(agents, func(e *agentEntry) bool { return e.agent() == p.Agent() }) {
+			return nil, fmt.Errorf("two providers are called %q", p.Agent())
 		}
-		at.agents[agent] = s.newEntry(at, p)
-		at.order = append(at.order, agent)
+		agents = append(agents, s.newEntry(at, p))
 	}
+	at.agents.Store(&agents)
 	for _, l := range launchers {
 		if r, ok := l.(cli.Recording); ok {
 			r.RecordBy(s.recordStart)
@@ -47,13 +45,25 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
-// at returns an agent of an environment, or a Failure. It never uses another environment.
+// entries returns the agents of the environment.
+func (at *runEnv) entries() []*agentEntry { return *at.agents.Load() }
+
+// entry returns an agent of the environment, or nil.
+func (at *runEnv) entry(agent cli.Agent) *agentEntry {
+	all := at.entries()
+	if i := slices.IndexFunc(all, func(e *agentEntry) bool { return e.agent() == agent }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// at returns an agent of an environment, or a Failure. It never returns an agent of another environment.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
 		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
 	}
-	entry := at.agents[agent]
+	entry := at.entry(agent)
 	if entry == nil {
 		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
 	}
@@ -109,8 +119,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn: ductor knows the runs of the previous process there, the session has its
-// home, and the files of the prompt exist there. If ctx is done first, ready returns at once.
+// ready prepares the environment for a turn. Afterwards ductor knows the environment's runs of the previous process,
+// the session has its home, and the files of the prompt exist in the environment. If ctx is done first, ready returns
+// at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {

@@ -16,10 +16,13 @@ type agentEntry struct {
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
+	replaced bool // by SetProviders: its sessions are not kept; belongs to the pool's goroutine
 }
 
-// runEnvs contains all environments, this host first. It opens the environment of a single conversation at its first
-// use. Safe for concurrent use.
+func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
+
+// runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
+// when it is first needed. Safe for concurrent use.
 type runEnvs struct {
 	open func(cli.Sandbox) *runEnv // returns nil if the environment is not to exist
 
@@ -99,6 +102,31 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 		return nil, fmt.Errorf("sandbox %q: %w", o.Sandbox, err)
 	}
 	return at, nil
+}
+
+// SetProviders replaces the agents of all open environments. of returns the new providers of an environment, from its
+// present ones; a provider that is in both keeps its sessions. A running turn of another one ends as it began, and the
+// idle sessions of that provider are closed.
+func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider) {
+	for _, at := range s.runEnvs.list() {
+		old := at.entries()
+		var present []cli.Provider
+		for _, e := range old {
+			present = append(present, e.provider)
+		}
+		var next []*agentEntry
+		for _, p := range of(at.sandbox, present) {
+			if i := slices.Index(present, p); i >= 0 {
+				next = append(next, old[i])
+			} else {
+				next = append(next, s.newEntry(at, p))
+			}
+		}
+		at.agents.Store(&next)
+		s.pool.retire(slices.DeleteFunc(slices.Clone(old), func(e *agentEntry) bool {
+			return slices.Contains(next, e)
+		}))
+	}
 }
 
 // launchers returns the launchers of one environment.

@@ -77,7 +77,7 @@ func New(opts Options) (*Service, error) {
 		s.shutdown(err)
 		return nil, err
 	}
-	if s.runEnvs.get("").agents[opts.Default] == nil {
+	if s.runEnvs.get("").entry(opts.Default) == nil {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err

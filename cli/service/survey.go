@@ -141,7 +141,7 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	left.run.Marks = slices.DeleteFunc(left.run.Marks, func(m cli.Mark) bool { return !m.OfTurn() })
 	for _, turn := range goOn {
 		mine := *left
-		mine.at = s.pool.left(left.closeKey(), left.run)
+		mine.at = s.pool.left(mine)
 		s.leftMu.Lock()
 		s.left[turn] = &mine
 		s.spareLocked(left.run.Run, 1)
@@ -156,8 +156,8 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool,
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
-		what := left.closeKey() // two processes of the same session would corrupt its history
-		left.at = s.pool.left(what, left.run)
+		what := left.closeKey() // two processes of one session would corrupt each other's history
+		left.at = s.pool.left(left)
 		late := at.sandbox != "" && time.Now().After(until)
 		if taken[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
@@ -173,7 +173,7 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 // Otherwise it returns nil.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
-	entry := left.runEnv.agents[run.Agent]
+	entry := left.runEnv.entry(run.Agent)
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
 		return nil // an agent forged the run for another conversation
 	}
@@ -259,7 +259,7 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),
 				"run", run.Run, "agent", string(run.Agent))
 			left := leftTurn{runEnv: at, from: l, run: run}
-			left.at = s.pool.left(left.closeKey(), run)
+			left.at = s.pool.left(left)
 			s.endUseless(left)
 		}
 	}

@@ -14,8 +14,8 @@ const DefaultInterruptWait = 30 * time.Millisecond
 
 // Limits are the time limits of a turn. Zero values mean the defaults.
 type Limits struct {
-	Start     time.Duration // silence until Turn.Accepted that ends the turn; zero for an agent without Accepted
-	First     time.Duration // silence until the first output of a Stream's program that ends the turn; zero means Stall
+	Start     time.Duration // like Stall, until Turn.Accepted; zero for an agent without Accepted
+	First     time.Duration // like Stall, until the first output of a Stream's program; zero means Stall
 	Stall     time.Duration // silence that ends the turn
 	ToolStall time.Duration // silence that ends the turn while a tool is open
 	Interrupt time.Duration // for any reaction to an interrupt

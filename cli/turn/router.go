@@ -112,8 +112,9 @@ func (r *router) offset() int64 {
 	return r.handled
 }
 
-// awaitPast waits until the output from before ductor attached was handled, because a new turn would mistake it for its
-// own. If a turn is to handle that output, awaitPast returns at once. ended is closed when no more output will come.
+// awaitPast waits until the output from before ductor attached was handled, because a new turn would mistake that
+// output for its own. If a resumed turn handles the output, awaitPast returns at once. ended is closed when no more
+// output will come.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

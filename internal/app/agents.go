@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/bot/checks"
@@ -26,6 +28,7 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 	"ductor/internal/rooted"
 	"ductor/internal/runner"
 	"ductor/orchestrator"
@@ -51,7 +54,9 @@ type agents struct {
 	tokens     *tokens                                      // in addition to the keys in cfg; may be nil
 }
 
-func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground, a.tools.tokens} }
+func (a *App) agents(cfg config.Config) agents {
+	return agents{cfg, a.Log, a.onBackground, a.tools.tokens}
+}
 
 // hostEnv returns the environment of runs on this machine.
 func (a agents) hostEnv(launcher cli.Launcher) runEnv {
@@ -62,13 +67,18 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	}
 }
 
-// runEnvOf converts a sandbox to the form that service.Service needs.
-func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
-	g := runEnv{
+// sandboxEnv returns the environment of runs in a sandbox.
+func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
+	return runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
 		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
+}
+
+// runEnvOf returns a sandbox in the form that service.Service takes.
+func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
+	g := a.sandboxEnv(b)
 	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
 		Providers: a.providers(g)}
 }
@@ -77,7 +87,7 @@ func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
-		all = append(all, a.agents().runEnvOf(b))
+		all = append(all, a.agents(a.cfg).runEnvOf(b))
 	}
 	return all
 }
@@ -90,7 +100,7 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 		return service.RunEnv{}, false
 	}
 	a.serveSandbox(b)
-	return a.agents().runEnvOf(b), true
+	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
 // program returns the path of an agent's program on this machine. For a sandbox, which has its own PATH, it returns
@@ -166,14 +176,34 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	return out
 }
 
-// dialect returns the options that all dialects share. The agent gets its stored keys, in addition to the variables in
-// env.
+// renewed returns the agents of an environment for the configuration of a, from those for the configuration before. An
+// agent whose settings apply at once is created again if they or its keys changed. Other agents stay.
+func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
+	all := a.providers(g)
+	for i, p := range all {
+		name := string(p.Agent())
+		was, there := before.Agents.ACP[name]
+		if now, acp := a.cfg.Agents.ACP[name]; acp != there || !reflect.DeepEqual(was, now) ||
+			acp && !slices.Equal(keysOf(before, name), keysOf(a.cfg, name)) {
+			continue
+		}
+		if j := slices.IndexFunc(present, func(q cli.Provider) bool { return q.Agent() == p.Agent() }); j >= 0 {
+			all[i] = present[j]
+		}
+	}
+	return all
+}
+
+// keysOf returns the stored keys of an agent.
+func keysOf(cfg config.Config, agent string) []keys.Key {
+	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != agent })
+}
+
+// dialect returns the common options of an agent. Besides the variables in env, the agent gets its stored keys.
 func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
 	var keys []string
-	for _, k := range a.cfg.Keys {
-		if k.Agent == string(name) {
-			keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
-		}
+	for _, k := range keysOf(a.cfg, string(name)) {
+		keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
@@ -187,8 +217,9 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
-		Agent:           name, Args: c.Args, Holds: c.Holds, NoWorkspace: g.inside, Background: a.background,
-		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher), AuthMethod: c.AuthMethod,
+		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
+		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
+		AuthMethod: c.AuthMethod,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})
@@ -305,9 +336,28 @@ func (a *App) examiner() func(context.Context) checks.Report {
 		return nil
 	}
 	return func(ctx context.Context) checks.Report {
-		agents := a.agents()
-		return a.Examine(ctx, a.now().Config, agents.providers(agents.hostEnv(a.host)))
+		agents := a.agents(a.now().Config)
+		return a.Examine(ctx, agents.cfg, agents.providers(agents.hostEnv(a.host)))
 	}
+}
+
+// offerable caches the agents that can be offered. Looking for all programs of the catalogue may take long.
+type offerable struct {
+	mu      sync.Mutex
+	agents  []acp.Entry
+	without *settings // which lack the agents
+	at      time.Time // when the programs were looked up
+}
+
+// offerableFor is how long an offerable is used.
+const offerableFor = 5 * time.Minute
+
+// find returns the installed agents that the configuration lacks. The caller holds mu.
+func (o *offerable) find(cfg *settings) []acp.Entry {
+	if o.without != cfg || time.Since(o.at) > offerableFor {
+		o.agents, o.without, o.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+	}
+	return o.agents
 }
 
 // offeredFile lists the agents that ductor has offered in chats, one per line.
@@ -318,13 +368,15 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
 	}
+	a.offerable.mu.Lock()
+	defer a.offerable.mu.Unlock()
 	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	offered := strings.Fields(string(text))
-	for _, e := range a.cfg.Agents.Addable(exec.LookPath) {
+	for _, e := range a.offerable.find(a.now()) {
 		if !slices.Contains(offered, e.ID) {
 			offered = append(offered, e.ID)
 			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})
@@ -341,19 +393,27 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 }
 
 // addAgent implements menu.Offers.
-func (a *App) addAgent(id string) error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	err := config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor removed the variable from its environment
-			return a.cfg.Telegram.Token.Reveal()
-		}
-		return os.Getenv(name)
-	}})
+func (a *App) addAgent(ctx context.Context, id string) error {
+	err := a.writeAgent(id)
 	if err != nil {
 		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
 		return err
 	}
 	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
+	if _, err := a.Reload(ctx); err != nil {
+		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
+	}
 	return nil
+}
+
+// writeAgent adds an agent to the file of the configuration.
+func (a *App) writeAgent(id string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
+		if name == config.TokenVariable { // ductor removed it from its environment
+			return a.cfg.Telegram.Token.Reveal()
+		}
+		return os.Getenv(name)
+	}})
 }

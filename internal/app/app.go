@@ -231,8 +231,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// tryDisk returns an error if the disk reports errors other than being full: repeated restarts would repeat the message
-// and repair nothing. It only logs a full disk, because a user may delete files at any moment.
+// tryDisk checks the disk of the database. It returns an error if the disk has failed, because further restarts would
+// repair nothing. It only logs a full disk, because a user may delete files at any moment.
 func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {

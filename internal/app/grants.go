@@ -99,8 +99,8 @@ func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// NotifyOfChanges notifies the users from the last start if the configuration now gives control of the bot to others.
-// It then records the current configuration.
+// NotifyOfChanges compares the configuration with the last start. If others may now control the bot, it notifies the
+// users of the last start. It then records the current configuration.
 func (a *App) NotifyOfChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return

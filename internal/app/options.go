@@ -103,7 +103,7 @@ func lookOf(cfg config.Config) card.Look {
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
-	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
+	a.providers = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
 	o := service.Options{
 		Providers: a.providers, Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,

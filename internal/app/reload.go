@@ -23,6 +23,8 @@ type inUse struct {
 	cfg       config.Config  // configuration at the start
 	providers []cli.Provider // agents of this machine
 
+	offerable offerable
+
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
@@ -76,11 +78,17 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, changes, err := a.now().Reloaded(read)
+	before := a.now().Config
+	next, changes, err := before.Reloaded(read)
 	if err != nil {
 		return nil, err
 	}
-	if problems := ProblemsOfTools(next, a.providers); len(problems) > 0 {
+	for _, secret := range next.Secrets() {
+		a.Scrub.Add(secret)
+	}
+	agents := a.agents(next)
+	providers := agents.renewed(agents.hostEnv(a.host), before, a.providers)
+	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "\n"))
 	}
 	jobs, err := Jobs(next)
@@ -91,6 +99,16 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
+	a.providers = providers
+	a.service.SetProviders(func(in cli.Sandbox, present []cli.Provider) []cli.Provider {
+		if in == "" {
+			return providers
+		}
+		if b := a.envs.Sandboxes.Find(in); b != nil {
+			return agents.renewed(agents.sandboxEnv(b), before, present)
+		}
+		return present
+	})
 	a.roles.Configure(next.Roles)
 	a.attached.server.Recheck()
 	if a.Level != nil {

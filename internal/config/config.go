@@ -113,8 +113,8 @@ type Agents struct {
 	Codex   Codex `toml:"codex"`
 	Gemini  Agent `toml:"gemini"`
 	Copilot Agent `toml:"copilot"`
-	// ACP configures further agents that speak the Agent Client Protocol, by the names that users see.
-	ACP map[string]acp.Settings `toml:"acp"`
+	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
+	ACP map[string]acp.Settings `toml:"acp" applies:"at once"`
 }
 
 // Agent configures one of ductor's own agents.
@@ -171,7 +171,7 @@ type Files struct {
 // Storage configures where and how long ductor stores its state.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: no limit but the server's
+	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: only the server's limit
 	RetentionDays int    `toml:"retention_days" default:"30" check:"1..3650" applies:"at once"`
 }
 

@@ -42,7 +42,7 @@ func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	if err := found.asError(read.File); err != nil {
 		return c, changes, err
 	}
-	next.ModelNames, next.Warnings = read.ModelNames, read.Warnings
+	next.ModelNames, next.Keys, next.Warnings = read.ModelNames, read.Keys, read.Warnings
 	return next, changes, nil
 }
 
@@ -98,23 +98,24 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 			}
 		}
 	case !equalValues(s.value, now):
-		*changes = append(*changes, Changed{s.key, s.applies, shown(s.value, s.applies), shown(now, s.applies)})
+		*changes = append(*changes, Changed{s.key, s.applies, s.shown(s.value), s.shown(now)})
 	}
 }
 
 // mostShown limits the length of a shown value, in characters.
 const mostShown = 80
 
-// shown returns a value as text. It hides strings that apply after a restart, because arguments, variables and
-// addresses may contain passwords.
-func shown(v reflect.Value, applies Applies) string {
+// shown returns a value of s as text. It hides texts that belong to an agent or apply after a restart: arguments,
+// variables and addresses may contain passwords.
+func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:
 		return ""
 	case time.Duration:
 		return value.String()
 	}
-	if k := v.Kind(); applies == AfterRestart && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
+	hidden := s.applies == AfterRestart || strings.HasPrefix(s.key, "agents.acp.")
+	if k := v.Kind(); hidden && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
 		return ""
 	}
 	text := []rune(hideTokens(oneLine(fmt.Sprintf("%v", v.Interface()))))

@@ -112,7 +112,7 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes problems of projects that [sandbox] also has.
+// withoutInherited removes problems of projects if [sandbox] has the same problem.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

@@ -144,7 +144,7 @@ func serve(args []string) error {
 	looking.Go(func() { s.agents.Files = fork.InheritedFileLimit() })
 	s.growth = newGrowthWatch(s.dir)
 	if s.store != 0 {
-		s.prepared.state = cannotPrepare // it would reserve space in every idle container
+		s.prepared.state = cannotPrepare // a prepared directory would reserve space in every idle container
 		s.prepareForContainer()
 	}
 	var leave context.CancelFunc
@@ -153,7 +153,7 @@ func serve(args []string) error {
 	signal.Notify(deaths, syscall.SIGCHLD)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
-	looking.Wait()           // reap must not reap its child
+	looking.Wait()           // the child of InheritedFileLimit must be gone before reap starts
 	s.wg.Go(func() { s.growth.serve(s.ctx) })
 	s.wg.Go(func() { s.reap(deaths) })
 	s.wg.Go(s.accept)

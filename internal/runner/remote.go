@@ -182,8 +182,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd sends a request that ends agents. If the environment has no room for Connect, it restarts the environment,
-// which ends the agents, too.
+// askToEnd sends a request that ends agents. If no process can be started in the environment, it first restarts the
+// environment, which ends the agents, too.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -198,8 +198,7 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom means that the environment exists, but that the process that was to reach the runner there ended
-// immediately.
+// ErrNoRoom means that the environment exists, but Connect's process there ended immediately.
 var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
 // greetRemote sends hello to a runner in another environment. It upgrades the runner if that is not the expected

@@ -330,7 +330,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // from such a version: show the whole input
+		if a.Request.Fields == nil { // from a version that did not store fields: show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}

@@ -63,8 +63,8 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters reports whether agents run, ran or may run in a sandbox. A project in another mode uses its sandbox only for
-// jobs that require it.
+// matters reports whether agents run in the sandbox by default, or ductor has created a container for it. Projects in
+// another mode use their sandbox only for jobs that require it.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }

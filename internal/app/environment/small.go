@@ -28,7 +28,7 @@ import (
 // ductor.
 const smallName = "ductor-runner"
 
-// embeddedDir is the directory in embedded.
+// embeddedDir is the directory of embedded that contains ductor-runner.
 const embeddedDir = "program"
 
 // smallProgram describes where ductor-runner is.

@@ -30,7 +30,7 @@ func New() (*Watcher, error) {
 	return &Watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// Arm calls f once, after the next write to the file at path. f replaces an earlier function of the same who. If the
+// Arm calls f once, after the next write to the file at path. f replaces an earlier function with the same who. If the
 // file system does not report writes, f is never called.
 func (w *Watcher) Arm(path string, who any, f func()) error {
 	w.mu.Lock()

@@ -148,7 +148,8 @@ func verdictsOfEdits() []verdict {
 		id := s.says("owner", ownerChat, "p1")
 		s.agent(Effect, "p1", "p1.0")
 		s.stops(scenario.Power)
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.Sent = append(s.Sent,
+			Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
 		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
 		s.agent(Effect, "p2", "p2.0")
 	}
