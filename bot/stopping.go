@@ -206,7 +206,7 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// releaseAgain is the pause before ductor retries storing the end of an abort.
+// releaseAgain is the pause before ductor tries again to store what came of an abort.
 const releaseAgain = 5 * time.Second
 
 // resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns

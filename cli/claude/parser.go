@@ -197,8 +197,8 @@ func (p *parser) systemStatus(l *line) {
 }
 
 // retry shows that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes,
-// so retry ends the turn at once. Only an account that can refresh its log-in gets one retry. A turn that
-// continued without ductor may have succeeded since, so it is not ended.
+// so retry ends the turn. Only a log-in that can be refreshed gets one retry. A
+// turn that continued without ductor may have succeeded since.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401

@@ -333,8 +333,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of one request to the model. It ends the turn only if retrying is hopeless. A turn that
-// went on without ductor may have succeeded since.
+// trouble handles the failure of a request to the model. It ends the turn only if retrying is hopeless. A turn
+// that continued without ductor may have succeeded since.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return

@@ -206,7 +206,7 @@ func TestAMessageThatEndsAfterAFailureStays(t *testing.T) {
 	}
 }
 
-// A turn that went on without ductor may have succeeded after Codex tried again.
+// A turn that continued without ductor may have succeeded after Codex tried again.
 func TestAPastFailureDoesNotEndTheTurn(t *testing.T) {
 	out := turn.NewEmitter(Agent, time.Now, func(cli.Event) {})
 	resumed := &turn.Resumed{When: func(int64) time.Time { return time.Now() }}

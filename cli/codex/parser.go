@@ -153,8 +153,8 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles a retry notice. It ends the turn only if retrying is hopeless. A turn that went on without ductor
-// may have succeeded since.
+// apiTrouble handles a notification of a retry. It ends the turn only if retrying is hopeless. A turn that
+// continued without ductor may have succeeded since.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind, past := kindOf(message), p.out.Replaying()

@@ -56,8 +56,8 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
-// Replaying reports whether the current event happened before ductor attached. Later output may already show that the
-// agent recovered from it.
+// Replaying reports whether the event that is being handled happened before ductor attached. Later output, which is
+// known already, may take back what it seems to mean.
 func (e *Emitter) Replaying() bool { return e.replaying }
 
 // Now returns the time of the current event.

@@ -74,7 +74,7 @@ func (r *Requests) waitOn(approval orchestrator.Approval, left time.Duration) {
 	}
 }
 
-// expire denies an approval that no user decided. It tries again while the disk is full.
+// expire denies an approval that no user decided in time. It retries while the disk is full.
 func (r *Requests) expire(id orchestrator.ApprovalID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,13 +54,18 @@ func (f fullStore) DecideApproval(_ context.Context, d orchestrator.ApprovalDeci
 
 type shown struct {
 	orchestrator.ApprovalScreen
+	mu     sync.Mutex
 	states []orchestrator.ApprovalState
 }
 
-func (s *shown) ShowApproval(a orchestrator.Approval) { s.states = append(s.states, a.State) }
+func (s *shown) ShowApproval(a orchestrator.Approval) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states = append(s.states, a.State)
+}
 
-// Approvals that end while the disk is full lose their buttons once there is room: those of an agent that died, one
-// that the agent took back, and one that no user decided in time.
+// If approvals end while the disk is full, they lose their buttons once the disk has space: because their agent died,
+// because it withdrew its request, and because no user decided in time.
 func TestApprovalsThatEndOnAFullDisk(t *testing.T) {
 	for want, end := range map[orchestrator.ApprovalState]func(s *Service, r *Requests){
 		orchestrator.ApprovalWithdrawn: func(s *Service, r *Requests) {

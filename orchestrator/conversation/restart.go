@@ -41,8 +41,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 		if !o.Background || remains[o.Turn] == cli.RemainsRun {
 			continue
 		}
-		if err := e.opts.Store.EndBackground(ctx, o.Start.Run); err != nil {
-			return err
+		log := e.log.With("turn", o.Turn)
+		if _, err := e.record(context.WithoutCancel(ctx), log, func(ctx context.Context) error {
+			return e.opts.Store.EndBackground(ctx, o.Start.Run)
+		}); err != nil { // the disk may be full
+			log.Error("record the end of background work", "err", err)
 		}
 	}
 	if err := e.endBypasses(ctx, turns, remains); err != nil {

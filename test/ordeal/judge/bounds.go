@@ -27,11 +27,16 @@ func limits(f *facts) (all []Violation) {
 			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named",
 				c.Method, c.Chat, s.until.Sub(c.At))})
 		}
-		if c.RetryAfter > 0 && c.Fault != telegram.DropAfter {
+		if c.RetryAfter > 0 && isReadable(c) {
 			shut[c.Chat] = silence{c.Done, c.Done.Add(time.Duration(c.RetryAfter) * time.Second)}
 		}
 	}
 	return all
+}
+
+// isReadable reports whether ductor could read the response of a call.
+func isReadable(c telegram.Call) bool {
+	return c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
 }
 
 func (f *facts) diedBetween(from, to time.Time) bool {
@@ -61,8 +66,12 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// spentBefore adds the costs of prompts whose turns had ended at the i-th event. ductor learns of the end of a turn in
-// another conversation a moment later, and of an end during its downtime at its next start.
+// startTime is how long an agent may need until it gets its prompt. ductor compares the costs with the budget before it
+// starts the agent.
+const startTime = 5 * time.Second
+
+// spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started
+// before another conversation's turn ended. ductor learns of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for j, e := range f.Agents[:i] {
@@ -70,7 +79,7 @@ func (f *facts) spentBefore(i int) (cents int) {
 			continue
 		}
 		end, ended := f.endOfTurn(j)
-		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Before(now.At) {
+		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Add(startTime).Before(now.At) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
@@ -103,7 +112,7 @@ func (f *facts) joins(token scenario.Token) bool {
 		slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.In == in && s.Text == "/queue steer" })
 }
 
-// seen returns the time at which ductor can see an event: its next start if it was down.
+// seen returns the time at which ductor can see an event. If ductor was down, this is its next start.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

@@ -251,7 +251,7 @@ func (f *facts) runs(token scenario.Token) int {
 func (f *facts) failedFlush() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		d, ok := s.(scenario.Disk)
-		return ok && d.Fault == scenario.DiskFsync
+		return ok && (d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO)
 	})
 }
 
@@ -275,8 +275,8 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure or a failed flush before a time undid an event just before it, so that the
-// prompt waited again.
+// tookBack reports whether a power failure or a failed flush before this time undid an event just before it, so that
+// the prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		window := f.powerWindow()
@@ -298,14 +298,15 @@ const lazyWindow = 3 * time.Second
 // work.
 const failedWindow = lazyWindow + 15*time.Second
 
-// beganJustBefore reports whether the first known event of a prompt was in the last moment before a power failure.
+// beganJustBefore reports whether the last run of a prompt before a power failure began within window before it.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
+	var began time.Time
 	for _, e := range f.events[token] {
-		if !e.At.After(at) {
-			return at.Sub(e.At) < window
+		if !e.At.After(at) && (began.IsZero() || e.What == Got) {
+			began = e.At
 		}
 	}
-	return false
+	return !began.IsZero() && at.Sub(began) < window
 }
 
 // pressesOf counts the different buttons that permitted users pressed on messages about a prompt.
@@ -315,12 +316,20 @@ func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int 
 		data    string
 	}
 	seen := map[pressed]bool{}
-	for _, p := range f.Presses {
-		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
-			seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
-		}
+	for _, p := range f.allPresses(token, buttons...) {
+		seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
 	}
 	return len(seen)
+}
+
+// allPresses returns the presses of buttons by permitted users on messages about a prompt.
+func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (all []Press) {
+	for _, p := range f.Presses {
+		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // pressed reports whether a press was on a message about a prompt. A message without a prompt counts for all prompts

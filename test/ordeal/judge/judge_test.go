@@ -159,8 +159,8 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(),
-		verdictsOfAborts(),
+		verdictsOfTurns(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfShowAgain(),
+		verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
 		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {

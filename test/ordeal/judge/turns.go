@@ -93,10 +93,10 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// repeated finds words that are repeated or in the wrong order. Each further run, and each Show again, may show all
-// words once more.
+// repeated finds words that are repeated or in the wrong order. Each further run, and each press of Show again, may
+// show all words once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
-	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
+	copies := len(f.allPresses(token, scenario.ShowAgain)) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
 	for _, n := range numbers {
 		if n <= last {

@@ -63,11 +63,6 @@ func verdictsOfAnswers() []verdict {
 			s.stops(scenario.Power)
 			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
 		}},
-		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
-			id := s.whole()
-			s.presses("owner", ownerChat, s.next, "👁 Show again")
-			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
-		}},
 		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
 		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
 			s.whole()
@@ -132,6 +127,30 @@ func verdictsOfWithdrawnText() []verdict {
 			s.shows(ownerChat, begin(s), "p1w1 p1w2")
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
+		}},
+	}
+}
+
+func verdictsOfShowAgain() []verdict {
+	return []verdict{
+		{"an answer is shown three times by two presses of one Show again", plainPrompt, "", func(s *stage) {
+			s.whole()
+			on := s.shows(ownerChat, 0, "⚠️ The connection broke", "👁 Show again")
+			for range 2 {
+				s.presses("owner", ownerChat, on, "👁 Show again")
+				s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+			}
+		}},
+		{"an answer is shown three times by one press of Show again", plainPrompt, "shown", func(s *stage) {
+			s.whole()
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "⚠️", "👁 Show again"), "👁 Show again")
+			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+		}},
+		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.presses("owner", ownerChat, s.next, "👁 Show again")
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
 		}},
 	}
 }

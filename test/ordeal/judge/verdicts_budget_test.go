@@ -29,13 +29,6 @@ func verdictsOfBudgets() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.agent(Got, "p2", "")
 		}},
-		{"a budget that another conversation spent at the same moment", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.says("ann", annChat, "p2")
-			s.agent(Done, "p1", "")
-			s.agent(Got, "p2", "")
-			s.Agents[1].At = s.Agents[0].At
-		}},
 		{"a budget that the same conversation spent at the same moment", costly, "budget", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
@@ -57,6 +50,7 @@ func verdictsOfBudgets() []verdict {
 			s.says("ann", annChat, "p2")
 			s.agent(Done, "p1", "")
 			s.stops(scenario.Restart)
+			s.now = s.now.Add(10 * time.Second)
 			s.agent(Got, "p2", "")
 		}},
 		{"a budget and a message that joined the turn that spent it", costly, "", func(s *stage) {
@@ -76,8 +70,15 @@ func verdictsOfBudgets() []verdict {
 			s.agent(Done, "p1", "")
 			s.agent(Got, "p2", "")
 			s.agent(Done, "p2", "")
+			s.now = s.now.Add(10 * time.Second)
 			s.says("ann", annChat, "p3")
 			s.agent(Got, "p3", "")
+		}},
+		{"a budget that another conversation spent while the agent started", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
 		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")

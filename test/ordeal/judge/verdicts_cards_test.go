@@ -24,6 +24,11 @@ func verdictsOfCards() []verdict {
 			s.now = s.now.Add(time.Second)
 			s.stops(scenario.Restart)
 		}},
+		{"a card whose number a failing disk did not take", "disk eio times 1\n" + plainPrompt, "", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
 		{"a card whose number a full disk did not take", fullDisk, "", func(s *stage) {
 			running(s)
 			s.now = s.now.Add(5 * time.Second)

@@ -37,23 +37,6 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, id, "p1w0 p1w1")
 		}},
-		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
-			s.agent(Effect, "p1", "p1.1")
-			s.stops(scenario.Restart)
-			s.whole()
-		}},
-		{"an effect twice by a flush that failed while ductor let go of its work", failedFlush, "", func(s *stage) {
-			s.agent(Effect, "p1", "p1.1")
-			s.now = s.now.Add(10 * time.Second)
-			s.stops(scenario.Restart)
-			s.whole()
-		}},
-		{"an effect twice by a flush that failed much later", failedFlush, "once", func(s *stage) {
-			s.agent(Effect, "p1", "p1.1")
-			s.now = s.now.Add(time.Minute)
-			s.stops(scenario.Restart)
-			s.whole()
-		}},
 		{"an effect twice by a power failure much later", plainPrompt, "once", func(s *stage) {
 			s.whole()
 			s.now = s.now.Add(time.Hour)
@@ -106,6 +89,38 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
+func verdictsOfLostBegins() []verdict {
+	return []verdict{
+		{"an effect three times by Run again and a power failure just behind that", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.now = s.now.Add(time.Minute)
+			s.presses("owner", ownerChat, s.next, "🔁 Run again")
+			for range 2 {
+				s.agent(Got, "p1", "")
+				s.agent(Effect, "p1", "p1.1")
+				s.stops(scenario.Power)
+			}
+		}},
+		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a flush that failed while ductor let go of its work", failedFlush, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a flush that failed much later", failedFlush, "once", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+	}
+}
+
 func verdictsOfLostPrompts() []verdict {
 	const lostPrompts = "owner says p1: run\nowner says p2: run\n"
 	const twice = "webhook delivers p1: run\nwebhook repeats p1\n"
@@ -144,27 +159,25 @@ func verdictsOfLostPrompts() []verdict {
 
 func verdictsOfEdits() []verdict {
 	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	change := func(s *stage, id telegram.MessageID) {
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id,
+			At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+	}
 	powerThenEdit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
 		s.agent(Effect, "p1", "p1.0")
 		s.stops(scenario.Power)
-		s.Sent = append(s.Sent,
-			Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
-		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+		change(s, id)
 		s.agent(Effect, "p2", "p2.0")
 	}
 	runAgainThenEdit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
 		s.agent(Effect, "p1", "p1.0")
 		s.presses("owner", ownerChat, s.shows(ownerChat, id, "⚠️ Interrupted", "🔁 Run again"), "🔁 Run again")
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
-		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+		change(s, id)
 	}
-	edit := func(s *stage) {
-		id := s.says("owner", ownerChat, "p1")
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
-		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
-	}
+	edit := func(s *stage) { change(s, s.says("owner", ownerChat, "p1")) }
 	return []verdict{
 		{"an edit in time", text, "", func(s *stage) {
 			edit(s)
@@ -336,6 +349,11 @@ func verdictsOfTheRest() []verdict {
 			s.whole()
 			s.calls(ownerChat, 30)
 			s.calls(annChat, 0)
+		}},
+		{"a call after a limit whose response was cut off", "", "", func(s *stage) {
+			s.calls(ownerChat, 30)
+			s.Calls[0].Fault = telegram.BadJSON
+			s.calls(ownerChat, 0)
 		}},
 		{"a call in time", plainPrompt, "", func(s *stage) {
 			s.whole()

@@ -179,7 +179,7 @@ func (d *disk) unmount() error {
 	return errors.Join(late, failure)
 }
 
-// check checks the file system itself: ext4 must be clean after everything that happened.
+// check checks the file system itself: ext4 must report no error.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil

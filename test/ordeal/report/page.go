@@ -23,11 +23,32 @@ type Fix struct {
 // Fixes reads the list of real defects.
 func Fixes(path string) (all []Fix, err error) { return all, load(path, &all) }
 
+// Cause explains the violations of a rule by a seed: a defect of ductor, of the judge or of the world.
+type Cause struct {
+	World, Rule string
+	Seed        uint64
+	What        string
+}
+
+// Causes reads the explanations of violations.
+func Causes(path string) (all []Cause, err error) { return all, load(path, &all) }
+
 // Results contains all stored results.
 type Results struct {
 	Runs    []Run
 	Defects []Defect
 	Fixes   []Fix
+	Causes  []Cause
+}
+
+// Explain returns the explanation of the violations of a rule by a seed, or "".
+func (r Results) Explain(world string, found Found) string {
+	for _, c := range r.Causes {
+		if c.World == world && c.Rule == found.Rule && c.Seed == found.Seed {
+			return c.What
+		}
+	}
+	return ""
 }
 
 // Page returns docs/reliability.md.
@@ -36,6 +57,7 @@ func Page(r Results) string {
 	b.WriteString(intro)
 	promises(&b)
 	tried(&b, r.Runs)
+	explained(&b, r)
 	found(&b, r.Fixes)
 	b.WriteString(howToRun)
 	checked(&b, r.Defects)
@@ -69,12 +91,12 @@ func tried(b *strings.Builder, runs []Run) {
 		b.WriteString("No run is kept yet.\n\n")
 		return
 	}
-	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | violations " +
-		"|\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | " +
+		"seeds with violations |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range runs {
 		fmt.Fprintf(b, "| %s | `%.8s` | %s | %s | %s | %s | %s | %d |\n", r.World, r.Commit,
 			r.Date.Format(time.DateOnly), number(r.Seeds), number(r.Messages),
-			lasted(r.Lived), number(r.Replayed), len(r.Violations))
+			lasted(r.Lived), number(r.Replayed), r.violating())
 	}
 	b.WriteString("\nIn the *simulated* world all of ductor runs in one process, with a simulated Telegram, scripted " +
 		"agents of every protocol, SQLite on a\n" +
@@ -97,6 +119,33 @@ func tried(b *strings.Builder, runs []Run) {
 	}
 	table(b, "what users do", worlds, func(kind string) bool { return !faults[kind] })
 	table(b, "what goes wrong", worlds, func(kind string) bool { return faults[kind] })
+}
+
+// violating returns the number of seeds that violate a rule.
+func (r Run) violating() int {
+	seeds := map[uint64]bool{}
+	for _, v := range r.Violations {
+		seeds[v.Seed] = true
+	}
+	return len(seeds)
+}
+
+// explained writes what each violation of a run was.
+func explained(b *strings.Builder, r Results) {
+	var rows []string
+	for _, run := range r.Runs {
+		for _, v := range run.Violations {
+			row := fmt.Sprintf("| %s | %d | `%s` | %s |\n", run.World, v.Seed, v.Rule,
+				cmp.Or(r.Explain(run.World, v), "*not known yet*"))
+			if !slices.Contains(rows, row) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	if len(rows) > 0 {
+		b.WriteString("What the violations were:\n\n| world | seed | rule | cause |\n|---|---|---|---|\n" +
+			strings.Join(rows, "") + "\n")
+	}
 }
 
 // table writes how often each kind of step was performed in each world.

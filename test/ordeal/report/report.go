@@ -136,7 +136,7 @@ func SaveDefects(path string, all []Defect) error { return save(path, all) }
 // Defects reads the results of a hunt.
 func Defects(path string) (all []Defect, err error) { return all, load(path, &all) }
 
-// Load reads all results below a directory: runs/*.json, defects.json and fixes.json.
+// Load reads all results below a directory: runs/*.json, defects.json, fixes.json and causes.json.
 func Load(dir string) (r Results, err error) {
 	if r.Runs, err = Runs(filepath.Join(dir, "runs")); err != nil {
 		return r, err
@@ -148,6 +148,9 @@ func Load(dir string) (r Results, err error) {
 		return r, err
 	}
 	if r.Fixes, err = Fixes(filepath.Join(dir, "fixes.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	if r.Causes, err = Causes(filepath.Join(dir, "causes.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
 	return r, nil

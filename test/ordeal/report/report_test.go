@@ -23,6 +23,21 @@ func TestThePageIsThatOfTheResults(t *testing.T) {
 	}
 }
 
+// Each violation of a published run is understood.
+func TestEveryViolationHasACause(t *testing.T) {
+	results, err := Load("../results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results.Runs {
+		for _, v := range r.Violations {
+			if results.Explain(r.World, v) == "" {
+				t.Errorf("causes.json has no cause of seed %d of the %s world: %s", v.Seed, r.World, v.Detail)
+			}
+		}
+	}
+}
+
 func TestARunIsCountedAndKept(t *testing.T) {
 	s, err := scenario.Parse("seed 7\nowner says p1: run\ncrash\ntelegram 429 for 1s\ntelegram 429 for 2s\n")
 	if err != nil {
@@ -51,10 +66,15 @@ func TestARunIsCountedAndKept(t *testing.T) {
 	for _, want := range []string{
 		"| simulated | `01234567` | 2027-01-01 | 2 | 2 | 2h0m0s | 0 | 1 |", "| telegram 429 | 4 |", "| crash | 2 |",
 		"| say | 2 |",
+		"| simulated | 7 | `once` | *not known yet* |",
 		"| `lost` | It is lost | 12 | `ran` |", "not within 500", "1 of 2 planted defects",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
+	}
+	results.Causes = []Cause{{World: "simulated", Rule: "once", Seed: 7, What: "The agent repeats itself"}}
+	if want := "| simulated | 7 | `once` | The agent repeats itself |"; !strings.Contains(Page(results), want) {
+		t.Errorf("the page has no %q:\n%s", want, page)
 	}
 }

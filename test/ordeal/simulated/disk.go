@@ -211,7 +211,7 @@ func (d *storage) setTimes() error {
 	return nil
 }
 
-// freeze copies the files as a process that is killed now would leave them.
+// freeze copies the files as they would be if ductor were killed now.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
 		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine cannot fail the test

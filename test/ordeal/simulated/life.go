@@ -12,7 +12,6 @@ import (
 
 	"ductor/internal/app"
 	"ductor/internal/sim/disk"
-	"ductor/orchestrator"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -228,7 +227,7 @@ func (l *life) leave() {
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		l.world.disk.release()
-		if l.err != nil && !errors.Is(l.err, context.Canceled) && !errors.Is(l.err, orchestrator.ErrDiskFailed) {
+		if l.err != nil && !errors.Is(l.err, context.Canceled) && !isOfDisk(l.err) {
 			return fmt.Errorf("life %d failed: %w", l.number, l.err)
 		}
 		return nil

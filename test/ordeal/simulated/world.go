@@ -255,13 +255,19 @@ func (w *World) openAgain() (err error) {
 			if err := w.disk.thaw(); err != nil {
 				return err
 			}
-		case errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull):
+		case isOfDisk(err):
 			w.disk.release()
 		default:
 			return err
 		}
 	}
 	return err
+}
+
+// isOfDisk reports whether ductor ended because of its disk. systemd starts it again.
+func isOfDisk(err error) bool {
+	return errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDiskFull) ||
+		errors.Is(err, orchestrator.ErrDamaged)
 }
 
 // mostStarts is the maximum number of failed starts.
