@@ -43,7 +43,11 @@ func (c *commands) ofAgent(
 }
 
 func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
-	lines := []string{cli.LimitLines(p, st.Live.Limits, now) + render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
+	who := render.ChoiceText(p, st.Agent, st.Model, st.Effort)
+	if account := st.Settings.Accounts[st.Agent]; account != "" {
+		who = p.Text("limit.with", who, string(account))
+	}
+	lines := []string{cli.LimitLines(p, st.Live.Limits, now) + who}
 	if r := st.Running; r != nil {
 		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), sessions.Title(p, r.Title)))
 		switch r.Rights.Of {

@@ -26,6 +26,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 	return []updates.CommandSpec{
 		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.newSession},
 		{Name: "model", Help: "bot.menu-model", Right: settings, Do: model},
+		{Name: "account", Help: "bot.menu-account", Right: settings, Do: c.page(c.screens.menus.Account)},
 		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.screens.menus.Effort)},
 		{Name: "context", Help: "bot.menu-context", Right: settings, Do: c.page(c.screens.agent.Context)},
 		{Name: "compact", Help: "bot.menu-compact", Right: settings, Takes: prompt,

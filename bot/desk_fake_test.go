@@ -195,6 +195,16 @@ func (d *deskFake) SetModel(_ context.Context, id orchestrator.ConversationID, a
 	return d.fail
 }
 
+func (d *deskFake) Accounts(context.Context, orchestrator.ConversationID) (orchestrator.AccountChoice, error) {
+	return orchestrator.AccountChoice{Agent: "claude", All: []cli.MenuEntry{{Agent: "claude"}}}, nil
+}
+
+func (d *deskFake) SetAccount(_ context.Context, id orchestrator.ConversationID, agent cli.Agent,
+	account cli.Account) error {
+	d.note("account %s %s@%s", id.Key(), agent, account)
+	return d.fail
+}
+
 func (d *deskFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, _ orchestrator.PersonID) error {
 	d.note("permission %s %s", id.Key(), mode)
 	return d.fail

@@ -130,19 +130,21 @@ func (echo) Abort(cli.Conversation) bool { return false }
 func (echo) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
-func (echo) Bring(context.Context, cli.Sandbox, []string) error              { return nil }
-func (echo) Release(cli.Conversation)                                        {}
-func (echo) Warm(cli.Agent, cli.Request)                                     {}
-func (echo) Live(context.Context) cli.Living                                 { return cli.Living{} }
-func (echo) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return nil }
-func (echo) CannotHold(cli.Agent, cli.Request) string                        { return "" }
-func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string        { return "" }
+func (echo) Bring(context.Context, cli.Sandbox, []string) error { return nil }
+func (echo) Release(cli.Conversation)                           {}
+func (echo) Warm(cli.Agent, cli.Request)                        {}
+func (echo) Live(context.Context) cli.Living                    { return cli.Living{} }
+func (echo) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
+	return nil
+}
+func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
+func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
 
 func (echo) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	return asked
 }
 func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }
-func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+func (echo) Default(context.Context, cli.Sandbox, cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	return "claude", nil, nil
 }
 func (echo) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) { return "", false }

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"ductor/bot/render"
@@ -21,6 +22,7 @@ const (
 	actHandOff = "g"
 	actDrop    = "d"
 	actLift    = "lb"
+	actAccount = "ac"
 )
 
 // perRow is the number of buttons in one row of an offer.
@@ -29,17 +31,24 @@ const perRow = 2
 // Offer implements card.Buttons.
 func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var k tgapi.Keyboard
-	for i, what := range r.Offer {
-		if i%perRow == 0 {
+	for _, what := range r.Offer {
+		button := b.choice(turn, what, r)
+		if len(button.Data) > tgapi.DataLimit { // the name of an account is too long beside the ID of a job's turn
+			continue
+		}
+		if len(k) == 0 || len(k[len(k)-1]) == perRow {
 			k = append(k, nil)
 		}
-		k[len(k)-1] = append(k[len(k)-1], b.choice(turn, what, r))
+		k[len(k)-1] = append(k[len(k)-1], button)
 	}
 	return k
 }
 
 func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchestrator.Recovery) tgapi.Button {
 	p := b.lang
+	if account, ok := what.Account(); ok {
+		return tgapi.NewButton(p.Text("bot.hand-off", account.Label(p)), actAccount, string(account)+"@"+string(turn))
+	}
 	switch what {
 	case orchestrator.ActionFresh:
 		return turnButton(p.Text("bot.start-fresh"), actFresh, turn)
@@ -91,6 +100,13 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 		return say.Text("bot.again-queued", receipt.Ahead), nil
 	}
 	return say.Text("bot.again-runs"), nil
+}
+
+// pressAccount carries out the choice of an account after a turn.
+func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+	account, turn, _ := strings.Cut(what, "@")
+	text, err := c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))
+	return tgapi.Answer{Text: text}, err
 }
 
 // recoveries maps the actions of buttons to choices after a turn.

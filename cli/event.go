@@ -212,7 +212,11 @@ type RateLimited struct{ ResetAt time.Time }
 
 // LimitsReported reports how much of its plan the agent's account has used. Dialects set only Limits, with the limits
 // that the agent has just reported. Package orchestrator/turn adds the other limits of the account.
-type LimitsReported struct{ AccountLimits }
+type LimitsReported struct {
+	AccountLimits
+	// Others are accounts of the agent to which a user can switch. They are empty if no limit is near.
+	Others []Account
+}
 
 // CaughtUp separates the events of an adopted turn: events before it are from the time without ductor, events after it
 // are new. It comes once.

@@ -10,9 +10,6 @@ import (
 	"ductor/lang"
 )
 
-// Account is the configuration's name for one of an agent's log-ins. Empty means the agent's default log-in.
-type Account string
-
 // PlanLimit describes how much of its plan an account has used in a window of time.
 type PlanLimit struct {
 	Window LimitWindow `json:"window"`
@@ -112,6 +109,13 @@ func (a AccountLimits) Near(now time.Time) AccountLimits {
 	return a
 }
 
+// Reached reports whether the account cannot be used now. It ignores limits of some models only.
+func (a AccountLimits) Reached(now time.Time) bool {
+	return slices.ContainsFunc(a.Current(now).Limits, func(l PlanLimit) bool {
+		return l.Used >= 1 && l.Window.Of == ""
+	})
+}
+
 // Reset returns the time when the account can be used again after the most used of its limits. It ignores limits that
 // cover only some models. It returns zero if no limit is near, or if the time is unknown.
 func (a AccountLimits) Reset(now time.Time) time.Time {
@@ -131,15 +135,16 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	if len(a.Limits) == 0 {
 		return ""
 	}
+	return p.Text("common.because", a.Account.NameOf(p, a.Agent), a.Shares(p, now))
+}
+
+// Shares is Text without the account.
+func (a AccountLimits) Shares(p lang.Printer, now time.Time) string {
 	var parts []string
 	for _, l := range a.Limits {
 		parts = append(parts, l.text(p, now))
 	}
-	who := a.Agent.Name()
-	if a.Account != "" {
-		who = p.Text("limit.with", who, string(a.Account))
-	}
-	return p.Text("common.because", who, strings.Join(parts, " · "))
+	return strings.Join(parts, " · ")
 }
 
 // LimitLines describes the current limits of each account in one line, with a line break at its end.

@@ -12,6 +12,7 @@ type Login struct {
 	Command string
 	// Variable is the name of the environment variable with the key or the token.
 	Variable string
+	Account  Account // the account that it logs in
 }
 
 // LoginKind classifies ways to log in by the user's part in them.

@@ -58,19 +58,21 @@ func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crash
 
 // MenuEntry is an agent in a menu.
 type MenuEntry struct {
-	Agent  Agent
-	Auth   Auth
-	Models []Model // nil if Err is set
-	Err    error   // the reason why Models is nil
+	Agent   Agent
+	Account Account
+	Auth    Auth
+	Models  []Model // nil if Err is set
+	Err     error   // the reason why Models is nil
 	// Resting is the reason why the agent gets no turns for a while. It is nil if the agent gets turns.
 	Resting *Failure
 }
 
 // AgentState is the known state of an agent before its first turn.
 type AgentState struct {
-	Agent Agent
-	Mode  Mode // the mode that it runs in
-	Auth  Auth
+	Agent   Agent
+	Account Account
+	Mode    Mode // the mode that it runs in
+	Auth    Auth
 }
 
 // Usable reports whether the agent can run turns.

@@ -67,9 +67,9 @@ type Request struct {
 	SystemPrompt string  // replaces the agent's own system prompt, if set
 	AppendPrompt string  // appended to the agent's own system prompt, if set
 
-	Model   ModelID
-	Effort  Effort
-	Account Account // the log-in that the agent uses
+	Model    ModelID
+	Effort   Effort
+	Accounts Accounts // the log-in that each agent uses
 
 	// Sandbox is the only environment in which the turn may run. Empty means this host.
 	Sandbox Sandbox

@@ -49,6 +49,7 @@ type RunInfo struct {
 type OpenTurn struct {
 	Turn         TurnID
 	Agent        Agent
+	Account      Account
 	Sandbox      Sandbox // where the turn was running
 	Conversation Conversation
 	Start        Start

@@ -8,6 +8,7 @@ import (
 // StoredSession is a session in an agent's own files. A user may have started it in a terminal.
 type StoredSession struct {
 	Agent       Agent
+	Account     Account // the Service sets it
 	ID          AgentSessionID
 	Dir         string
 	First, Last string    // the first and the last known prompt, each in one line; the session's title replaces both

@@ -68,9 +68,10 @@ type Conversation struct {
 
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
-	Busy   BusyMode // how to handle a prompt while a turn runs; empty means BusyQueue
-	Notify NotifyMode
-	Think  ThinkMode
+	Accounts cli.Accounts // of agents, in all environments
+	Busy     BusyMode     // how to handle a prompt while a turn runs; empty means BusyQueue
+	Notify   NotifyMode
+	Think    ThinkMode
 	// Display applies to all topics of a chat. ductor uses only the value of the main topic.
 	Display DisplayMode
 }

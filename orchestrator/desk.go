@@ -176,6 +176,14 @@ type ProjectPolicy struct {
 	Bounds        Bounds `toml:",inline"`
 }
 
+// AccountChoice is what a user can choose with /account.
+type AccountChoice struct {
+	Agent   cli.Agent
+	Account cli.Account         // the current choice
+	All     []cli.MenuEntry     // the default account first
+	Limits  []cli.AccountLimits // of all agents
+}
+
 // AgentDefaults apply to an agent unless the conversation or its role sets another value.
 type AgentDefaults struct {
 	Model  cli.ModelID `toml:"model" applies:"at once"`

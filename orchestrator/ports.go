@@ -122,11 +122,12 @@ type Gateway interface {
 	CannotHold(agent cli.Agent, req cli.Request) string
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
-	Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry
-	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
-	// Logins lists the ways to log in an agent of an environment; see cli.LoginProvider.
-	Logins(in cli.Sandbox, agent cli.Agent) []cli.Login
-	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id string, show func(cli.DeviceCode)) error
+	Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry
+	Accounts(ctx context.Context, in cli.Sandbox, agent cli.Agent) []cli.MenuEntry
+	Default(ctx context.Context, in cli.Sandbox, of cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error)
+	// Logins lists the ways to log in an account of an agent of an environment; see cli.LoginProvider.
+	Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) []cli.Login
+	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login, show func(cli.DeviceCode)) error
 	Refresh()
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }

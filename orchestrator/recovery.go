@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -23,6 +24,19 @@ const (
 	ActionLift    Action = "lift"    // runs the prompt in the same session, after an owner lifted all budgets for today
 	ActionDrop    Action = "drop"    // removes the buttons
 )
+
+// accountAction begins the ActionAccount of each account.
+const accountAction = "account/"
+
+// ActionAccount returns the action that runs the prompt with an account of its agent. The conversation then uses that
+// account.
+func ActionAccount(account cli.Account) Action { return Action(accountAction + account) }
+
+// Account returns the account of an ActionAccount. It returns false for another action.
+func (a Action) Account() (cli.Account, bool) {
+	account, ok := strings.CutPrefix(string(a), accountAction)
+	return cli.Account(account), ok
+}
 
 // Recovery describes the user's options after a turn that did not succeed.
 type Recovery struct {

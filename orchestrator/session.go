@@ -52,9 +52,11 @@ type Totals struct {
 	Tokens   int64
 }
 
-// AgentEnv identifies an agent in one environment and one lane. Each AgentEnv has an agent session of its own.
+// AgentEnv identifies an agent with one account, in one environment and one lane. Each AgentEnv has an agent session of
+// its own.
 type AgentEnv struct {
 	Agent   cli.Agent
+	Account cli.Account
 	Sandbox cli.Sandbox // empty means this host
 	Lane    Lane
 }
@@ -72,7 +74,7 @@ const (
 // AgentEnv identifies the agent session in which the turn runs. Turns and questions outside of turns use different
 // agent sessions.
 func (t Turn) AgentEnv() AgentEnv {
-	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
+	of := AgentEnv{Agent: t.Agent, Account: t.Entry.Account, Sandbox: t.Sandbox}
 	if t.Entry.Kind != TurnEntry {
 		of.Lane = AsideLane
 	}

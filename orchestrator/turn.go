@@ -68,10 +68,11 @@ type Prompt struct {
 
 // Entry describes an entry of a session: its kind, and its position in the session.
 type Entry struct {
-	Kind EntryKind
-	Role string     // the configured role of the agent; empty for none
-	Asks cli.TurnID // the turn whose agent asked for the entry; empty if a user did
-	Into cli.TurnID // the running turn to which the prompt was added; empty if the prompt has a turn of its own
+	Kind    EntryKind
+	Role    string      // the configured role of the agent; empty for none
+	Account cli.Account // the log-in of the agent
+	Asks    cli.TurnID  // the turn whose agent asked for the entry; empty if a user did
+	Into    cli.TurnID  // the running turn to which the prompt was added; empty if the prompt has a turn of its own
 	// Number is the position of the entry in its session, in the order in which entries end. It is 0 before the end.
 	Number int64
 	UpTo   int64 // Number of the last entry that the prompt contained for its agent

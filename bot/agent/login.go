@@ -137,7 +137,7 @@ func others(p lang.Printer, agent cli.Agent, ways []cli.Login) string {
 		case cli.LoginByCommand:
 			b.WriteString("\n" + p.Text("login.by-command", l.Command))
 		case cli.LoginByVariable:
-			b.WriteString("\n" + p.Text("login.by-variable", string(agent)+"."+l.Variable))
+			b.WriteString("\n" + p.Text("login.by-variable", l.Account.Of(agent)+"."+l.Variable))
 		}
 	}
 	if len(ways) == 0 {

@@ -41,6 +41,7 @@ type turnFacts struct {
 	mute   bool              // the agent does not report when it repeats requests to its model
 	bypass time.Time         // end of the turn's bypass; zero for none
 	limits cli.AccountLimits // limits of the agent's plan that are almost reached
+	others []cli.Account     // accounts to which a user can switch before that
 	place  string            // name of the place where the turn runs; empty if only one place exists
 	early  []earlyAsk        // approvals that came before the lines of their tools
 	where  func(orchestrator.ConversationID) string
@@ -140,7 +141,7 @@ func (d *document) applyEvent(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.LimitsReported:
 		before := d.turn.limits.Text(d.lang, d.now)
-		d.turn.limits = ev.AccountLimits.Near(d.now)
+		d.turn.limits, d.turn.others = ev.AccountLimits.Near(d.now), ev.Others
 		return change{urgent: d.turn.limits.Text(d.lang, d.now) != before}
 	case cli.RateLimited:
 		if d.limited {

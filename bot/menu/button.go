@@ -19,6 +19,7 @@ const (
 	ThinkAction      = "th"
 	DisplayAction    = "di"
 	JobModelAction   = "u"
+	AccountAction    = "at"
 )
 
 // commands maps each action of a menu's buttons to the command that opens the menu.
@@ -27,6 +28,7 @@ func commands() map[string]string {
 		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue",
 		NotifyAction: "notify",
 		ThinkAction:  "think", DisplayAction: "display", JobModelAction: "cron",
+		AccountAction: "account",
 	}
 }
 

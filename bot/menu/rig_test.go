@@ -25,6 +25,16 @@ type serviceFake struct {
 	status  orchestrator.Status
 	cannot  map[cli.PermissionMode]string
 	refused []cli.PermissionMode
+	choice  orchestrator.AccountChoice
+}
+
+func (f *serviceFake) Accounts(context.Context, orchestrator.ConversationID) (orchestrator.AccountChoice, error) {
+	return f.choice, nil
+}
+
+func (f *serviceFake) SetAccount(_ context.Context, id orchestrator.ConversationID, agent cli.Agent,
+	account cli.Account) error {
+	return f.change("account %s %s@%s", id.Key(), agent, account)
 }
 
 func (f *serviceFake) change(format string, args ...any) error {
@@ -128,6 +138,8 @@ func (r *rig) command(text string) {
 		}
 	case "/permissions":
 		r.page, r.err = r.Permissions(ctx, by(owner), args)
+	case "/account":
+		r.page, r.err = r.Account(ctx, by(owner), args)
 	case "/role":
 		r.page, r.err = r.Role(ctx, by(owner), args)
 	case "/queue":

@@ -23,6 +23,13 @@ type Service interface {
 	// cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
+	// Accounts lists the accounts of the conversation's agent. It reports whether they are logged in, as far as that is
+	// soon known.
+	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
+	// SetAccount sets the account of an agent from the next turn on. It returns ErrBadChoice if the agent has no such
+	// account.
+	SetAccount(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, account cli.Account) error
+
 	// Permissions returns the actions that the agents of a conversation may take without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
 	// SetPermission sets the permission mode from the next turn on. Bypass lasts for DefaultBypass. SetPermission

@@ -31,6 +31,7 @@ type Entry struct {
 	Auth    []string          `toml:"auth"`    // kinds of log-ins that the agent offers: agent, terminal, env_var
 	Keys    []string          `toml:"keys"`    // variables that can contain the agent's key
 	State   []string          `toml:"state"`   // directories that the agent writes to
+	Home    string            `toml:"home"`    // variable with the directory of the agent's state and log-in
 	Resume  []string          `toml:"resume"`  // resumes the session {id} in a terminal
 	Loads   string            `toml:"loads"`   // whether the agent can load sessions: yes or no
 	Models  string            `toml:"models"`  // source of the list of models

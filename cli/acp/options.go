@@ -30,6 +30,8 @@ type Settings struct {
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 	// Project replaces the catalogue's entry.
 	Project Project `toml:"project"`
+	// Accounts are log-ins other than the agent's default one, by name.
+	Accounts map[string]cli.AccountSettings `toml:"accounts"`
 }
 
 // Check implements config.checker.

@@ -29,6 +29,15 @@ const (
 	loginFile   = ".credentials.json"
 )
 
+// LoginVars returns the variables that lead Claude to a log-in, or to a part of its state, apart from
+// CLAUDE_CONFIG_DIR.
+func LoginVars() []string {
+	return []string{
+		loginDirVar, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_*",
+		"CLAUDE_CODE_USE_*",
+	}
+}
+
 // atHome returns env for a session with its own home. It removes all variables that lead to the owner's settings. Only
 // the log-in stays in the owner's directory.
 func atHome(home, owner string, env []string) []string {

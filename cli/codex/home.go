@@ -16,6 +16,13 @@ import (
 // homeVars returns the variables with the location of Codex's data.
 func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 
+// LoginVars returns the variables that lead Codex to a log-in, or to a part of its state, apart from CODEX_HOME.
+func LoginVars() []string {
+	return []string{
+		"CODEX_SQLITE_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY",
+	}
+}
+
 // HomeSeeds returns the files for a session's own home: the owner's log-in, and the configuration that Codex needs to
 // reach its model. owner is the owner's home. env is the owner's environment, which may set another location of Codex's
 // data.

@@ -82,6 +82,13 @@ func homeVars() []string {
 	return []string{"COPILOT_HOME", "COPILOT_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS"}
 }
 
+// LoginVars returns the variables that lead Copilot to a log-in, or to a part of its state, apart from COPILOT_HOME.
+func LoginVars() []string {
+	return []string{
+		"COPILOT_CACHE_HOME", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_*",
+	}
+}
+
 const packageVar = "COPILOT_PKG_CACHE_HOME"
 
 // packages returns the variable with the directory into which Copilot unpacks itself. All homes share the directory,

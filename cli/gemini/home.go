@@ -17,6 +17,13 @@ import (
 // homeVars returns the variables with the location of Gemini's data.
 func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 
+// LoginVars returns the variables that lead Gemini to a log-in, or to a part of its state, apart from GEMINI_CLI_HOME.
+func LoginVars() []string {
+	return []string{
+		"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_*", "GOOGLE_APPLICATION_CREDENTIALS",
+	}
+}
+
 // HomeSeeds returns the files for a session's own home: the owner's log-in, and the chosen log-in method. owner is the
 // owner's home. env is the owner's environment, which may set another location of Gemini's data.
 //

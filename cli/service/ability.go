@@ -33,7 +33,7 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 
 // CannotHold implements orchestrator.Gateway.
 func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		_, failure = entry.limited(req)
 	}
@@ -46,7 +46,7 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 // Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It
 // assumes the agent's current mode of running.
 func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
-	entry, failure := s.at(in, agent)
+	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 // ProjectFields lists the project settings for an agent in a directory; see cli.ReadProject. It returns nothing if the
 // agent does not read project settings.
 func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
-	entry, failure := s.at(in, agent)
+	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return nil, "" // the turn will report the failure
 	}
@@ -75,7 +75,7 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 // unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure != nil {
 		return asked
 	}
@@ -185,7 +185,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	var all []cli.StoredSession
 	var errs []error
 	var reading sync.WaitGroup
-	for _, e := range at.entries() {
+	for _, e := range at.accounts() {
 		agent := e.agent()
 		keeper, ok := e.provider.(cli.SessionKeeper)
 		if !ok {
@@ -194,6 +194,9 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 		reading.Go(func() {
 			var some []cli.StoredSession
 			err := guard(agent, func() (err error) { some, err = keeper.StoredSessions(ctx, dir); return err })
+			for i := range some {
+				some[i].Account = e.home.Account
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, some...)
@@ -222,7 +225,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 // ResumeCommand returns the shell command that resumes the session req.Resume in req.Dir, for a terminal. It returns
 // ErrUnsupported if the agent has no such command.
 func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure != nil {
 		return "", failure
 	}
@@ -246,5 +249,6 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 	if home != "" {
 		words = append([]string{"env", "HOME=" + home}, words...)
 	}
+	words = entry.home.Words(words...)
 	return cli.ShellLine([]string{"cd", req.Dir}) + " && " + cli.ShellLine(words), nil
 }

@@ -12,10 +12,11 @@ import (
 
 // leftTurn is a run of the previous process of ductor, for example with an open turn.
 type leftTurn struct {
-	runEnv *runEnv
-	from   cli.Launcher
-	run    cli.LeftRun
-	at     *pooled // its entry in the pool
+	runEnv  *runEnv
+	from    cli.Launcher
+	run     cli.LeftRun
+	account cli.Account // empty if no open turn names it
+	at      *pooled     // its entry in the pool
 }
 
 // has reports whether the turn started in the run, with the same agent and in the same environment.
@@ -31,6 +32,9 @@ func mark(t cli.OpenTurn) cli.Mark {
 	}
 	return m
 }
+
+// entry returns the run's agent with its account. It returns nil if the configuration no longer has one of both.
+func (l leftTurn) entry() *agentEntry { return l.runEnv.account(l.run.Agent, l.account) }
 
 func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
@@ -110,7 +114,7 @@ func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, 
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.runEnv.entry(agent) == nil { // it is no longer configured
+		if left.entry() == nil { // it is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)

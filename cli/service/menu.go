@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,11 +23,11 @@ type authAnswer struct {
 	err  error
 }
 
-func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
+func (s *Service) newEntry(at *runEnv, p cli.Provider, home cli.AccountHome) *agentEntry {
 	return &agentEntry{
-		provider: p, runEnv: at,
+		provider: p, home: home, runEnv: at,
 		modes: newCached(s.core, s.askModes(p), func(can []cli.Mode) bool { return len(can) > 0 }),
-		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) },
+		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p, home) },
 			func(a authAnswer) bool {
 				return a.err == nil && a.auth.State == cli.Authenticated
 			}),
@@ -43,21 +44,21 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 
 // ask asks a provider whether its agent is usable, in an existing environment. If a sandbox does not contain the agent,
 // ask tries again once, because the sandbox may have disappeared in the meantime.
-func (at *runEnv) ask(ctx context.Context, p cli.Provider) authAnswer {
-	a := at.askOnce(ctx, p)
+func (at *runEnv) ask(ctx context.Context, p cli.Provider, home cli.AccountHome) authAnswer {
+	a := at.askOnce(ctx, p, home)
 	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
-		a = at.askOnce(ctx, p)
+		a = at.askOnce(ctx, p, home)
 	}
 	return a
 }
 
-func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
+func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountHome) (a authAnswer) {
 	agent := p.Agent()
 	if err := guard(agent, func() error { return at.prepare(ctx) }); err != nil {
 		lost := at.lost(agent, err)
 		return authAnswer{auth: cli.Auth{State: cli.NotFound, Fix: lost.Error()}, err: lost}
 	}
-	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
+	if err := guard(agent, func() error { a.auth = home.Auth(ctx, p); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
 	// The sandbox's image must contain the agent, so advice for this machine would not help.
@@ -72,8 +73,8 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 //
 // Menu queries all agents at the same time, each for at most MenuWait. Its answers are at most MenuTTL old. If a query
 // fails, the agent's entry has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If only
-// is not empty, Menu waits only for these agents, and Err of the others may be ErrLoading.
-func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
+// is not empty, Menu waits only for these agents, and Err of the others may be ErrLoading. of has the accounts to list.
+func (s *Service) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
@@ -86,7 +87,12 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) [
 		if len(only) > 0 && !slices.Contains(only, e.agent()) {
 			asking = cli.AtOnce(ctx)
 		}
-		asked.Go(func() { entries[i] = e.menu(asking) })
+		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		if failure != nil {
+			entries[i] = cli.MenuEntry{Agent: e.agent(), Account: of[e.agent()], Err: failure}
+			continue
+		}
+		asked.Go(func() { entries[i] = entry.menu(asking) })
 	}
 	asked.Wait()
 	return entries
@@ -94,7 +100,7 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) [
 
 func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 	agent := e.provider.Agent()
-	entry := cli.MenuEntry{Agent: agent}
+	entry := cli.MenuEntry{Agent: agent, Account: e.home.Account}
 	answer, err := e.auth.get(ctx)
 	if err == nil {
 		err = answer.err
@@ -114,6 +120,31 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 		entry.Models, entry.Err = nil, err
 	}
 	return entry
+}
+
+// Accounts reports whether each account of an agent of an environment is logged in, the default one first. Err is set
+// if the environment does not have the account. It waits like Menu, and does not load models.
+func (s *Service) Accounts(ctx context.Context, in cli.Sandbox, agent cli.Agent) (all []cli.MenuEntry) {
+	first := s.runEnvs.get("").entry(agent)
+	if first == nil {
+		return nil
+	}
+	all = make([]cli.MenuEntry, len(first.others)+1)
+	var asked sync.WaitGroup
+	for i, e := range append([]*agentEntry{first}, first.others...) {
+		all[i] = cli.MenuEntry{Agent: agent, Account: e.home.Account}
+		entry, failure := s.at(in, agent, e.home.Account)
+		if failure != nil {
+			all[i].Err = failure
+			continue
+		}
+		asked.Go(func() {
+			answer, err := entry.auth.get(ctx)
+			all[i].Auth, all[i].Err = answer.auth, cmp.Or(err, answer.err)
+		})
+	}
+	asked.Wait()
+	return all
 }
 
 // unusable returns the Failure for an agent that is not Authenticated.
@@ -143,7 +174,8 @@ const (
 //   - The agent takes too long to answer, and no fallback is usable. A turn waits longer.
 //
 // If ctx is AtOnce, an agent that has not answered yet counts as usable.
-func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
+func (s *Service) Default(ctx context.Context, in cli.Sandbox,
+	of cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return s.opts.Default, nil, nil
@@ -152,9 +184,12 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	defer cancel()
 	var first *cli.Failure
 	for _, agent := range s.preferred() {
-		e := at.entry(agent)
-		if e == nil {
+		if at.entry(agent) == nil {
 			continue
+		}
+		e, failure := s.at(in, agent, of[agent])
+		if failure != nil {
+			return agent, nil, nil // the turn reports it
 		}
 		answer, err := e.auth.get(asked)
 		switch {
@@ -254,7 +289,7 @@ func (s *Service) order(at *runEnv) (ordered []*agentEntry) {
 // Refresh makes the next call of Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
-		for _, e := range at.entries() {
+		for _, e := range at.accounts() {
 			e.auth.forget()
 			e.models.forget()
 		}
@@ -262,23 +297,21 @@ func (s *Service) Refresh() {
 }
 
 // Logins implements orchestrator.Gateway.
-func (s *Service) Logins(in cli.Sandbox, agent cli.Agent) []cli.Login {
-	entry, failure := s.at(in, agent)
+func (s *Service) Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) []cli.Login {
+	entry, failure := s.at(in, agent, account)
 	if failure != nil {
 		return nil
 	}
-	p, ok := entry.provider.(cli.LoginProvider)
-	if !ok {
-		return nil
-	}
-	return slices.DeleteFunc(p.Logins(), func(l cli.Login) bool { return in != "" && l.Kind == cli.LoginByCommand })
+	return slices.DeleteFunc(entry.home.Logins(entry.provider), func(l cli.Login) bool {
+		return in != "" && l.Kind == cli.LoginByCommand
+	})
 }
 
 // LogIn logs an agent in by the cli.Login with the given ID. The service then checks all agents again. LogIn returns
 // ErrUnsupported if the agent has no such log-in.
-func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id string,
+func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login,
 	show func(cli.DeviceCode)) error {
-	entry, failure := s.at(in, agent)
+	entry, failure := s.at(in, agent, way.Account)
 	if failure != nil {
 		return failure
 	}
@@ -289,7 +322,7 @@ func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id
 	if err := entry.runEnv.prepare(ctx); err != nil {
 		return entry.runEnv.lost(agent, err)
 	}
-	err := guard(agent, func() error { return login.LogIn(ctx, id, show) })
+	err := guard(agent, func() error { return login.LogIn(ctx, way.ID, show) })
 	s.Refresh()
 	return err
 }

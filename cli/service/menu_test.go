@@ -35,7 +35,7 @@ func TestMenu(t *testing.T) {
 		s := newTestService(t, Options{MenuWait: 3 * time.Second},
 			inState("good", cli.Authenticated, "m1", "m2"), inState("out", cli.Installed, "m"), inState("gone", cli.NotFound), slow, panics)
 		began := time.Now()
-		menu := s.Menu(t.Context(), "")
+		menu := s.Menu(t.Context(), "", nil)
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("took %s: the agents were not asked at the same time, or without a deadline", took)
 		}
@@ -68,19 +68,19 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 		slow.auth = func(ctx context.Context) cli.Auth { time.Sleep(time.Second); return auth(ctx) }
 		s := serve(t, slow)
 		began := time.Now()
-		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; !errors.Is(e.Err, cli.ErrLoading) || e.Agent != "slow" {
+		if e := s.Menu(cli.AtOnce(t.Context()), "", nil)[0]; !errors.Is(e.Err, cli.ErrLoading) || e.Agent != "slow" {
 			t.Errorf("the cold menu has %+v", e)
 		}
-		if got, _, err := s.Default(cli.AtOnce(t.Context()), ""); got != "slow" || err != nil {
+		if got, _, err := s.Default(cli.AtOnce(t.Context()), "", nil); got != "slow" || err != nil {
 			t.Errorf("the default of which nothing is known is %q, %v", got, err)
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("it took %s", took)
 		}
 		time.Sleep(2 * time.Second)
-		s.Menu(cli.AtOnce(t.Context()), "") // its models are loaded once it is known to be usable
+		s.Menu(cli.AtOnce(t.Context()), "", nil) // its models are loaded once it is known to be usable
 		synctest.Wait()
-		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; e.Err != nil || len(e.Models) != 1 {
+		if e := s.Menu(cli.AtOnce(t.Context()), "", nil)[0]; e.Err != nil || len(e.Models) != 1 {
 			t.Errorf("the menu that was looked up has %+v", e)
 		}
 		closeService(t, s)
@@ -100,13 +100,13 @@ func TestAnOldListIsSaidAtOnce(t *testing.T) {
 		slow.auth = func(ctx context.Context) cli.Auth { <-ctx.Done(); return cli.Auth{State: cli.Authenticated} }
 		s := newTestService(t, Options{MenuTTL: time.Minute}, p, slow)
 		began := time.Now()
-		menu := s.Menu(t.Context(), "", "fake")
+		menu := s.Menu(t.Context(), "", nil, "fake")
 		if took := time.Since(began); took != time.Second || len(menu[0].Models) != 1 || !errors.Is(menu[1].Err, cli.ErrLoading) {
 			t.Errorf("after %s the menu is %+v", took, menu)
 		}
 		time.Sleep(time.Hour)
 		for _, want := range []cli.ModelID{"1", "2"} {
-			if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; e.Err != nil || e.Models[0].ID != want {
+			if e := s.Menu(cli.AtOnce(t.Context()), "", nil)[0]; e.Err != nil || e.Models[0].ID != want {
 				t.Errorf("at once it is %+v, want %s", e, want)
 			}
 			time.Sleep(2 * time.Second)
@@ -123,10 +123,10 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 		return cli.Auth{State: cli.Installed, Problem: cli.Failf(cli.TimedOut, "fake", "so slow")}
 	}
 	s := serve(t, p)
-	if agent, instead, err := s.Default(t.Context(), ""); agent != "fake" || instead != nil || err != nil {
+	if agent, instead, err := s.Default(t.Context(), "", nil); agent != "fake" || instead != nil || err != nil {
 		t.Errorf("if no other can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
-	err := s.Menu(t.Context(), "")[0].Err
+	err := s.Menu(t.Context(), "", nil)[0].Err
 	if f := cli.AsFailure("", err); f.Kind != cli.TimedOut || f.Error() != "Fake took too long and was stopped: so slow." {
 		t.Errorf("it is told as %v", err)
 	}
@@ -136,7 +136,7 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 	closeService(t, s)
 	s = newTestService(t, Options{Settings: Settings{Fallback: []cli.Agent{"other"}}}, p,
 		inState("other", cli.Authenticated))
-	if agent, instead, err := s.Default(t.Context(), ""); agent != "other" || instead == nil || instead.Kind != cli.TimedOut || err != nil {
+	if agent, instead, err := s.Default(t.Context(), "", nil); agent != "other" || instead == nil || instead.Kind != cli.TimedOut || err != nil {
 		t.Errorf("if a fallback can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
 	closeService(t, s)
@@ -158,7 +158,7 @@ func TestMenuIsCached(t *testing.T) {
 		s := newTestService(t, Options{MenuTTL: 10 * time.Minute}, p)
 		show := func() (id string, took time.Duration) {
 			began := time.Now()
-			e := s.Menu(t.Context(), "")[0]
+			e := s.Menu(t.Context(), "", nil)[0]
 			if e.Err != nil {
 				if e.Models != nil {
 					t.Error("models are shown beside an error")
@@ -211,11 +211,11 @@ func TestMenuOfACallerWhoLeaves(t *testing.T) {
 		s := serve(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if e := s.Menu(ctx, "")[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
+		if e := s.Menu(ctx, "", nil)[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
 			t.Errorf("%+v", e)
 		}
 		closeService(t, s)
-		if e := s.Menu(t.Context(), "")[0]; e.Err != nil && !errors.Is(e.Err, cli.ErrClosing) {
+		if e := s.Menu(t.Context(), "", nil)[0]; e.Err != nil && !errors.Is(e.Err, cli.ErrClosing) {
 			t.Errorf("after Close: %+v", e)
 		}
 	})
@@ -239,7 +239,7 @@ func TestDefault(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newTestService(t, Options{Settings: Settings{Fallback: tc.fallbacks}},
 				inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
-			got, _, err := s.Default(t.Context(), "")
+			got, _, err := s.Default(t.Context(), "", nil)
 			var kind cli.FailureKind
 			if f := cli.AsFailure("", err); f != nil {
 				kind = f.Kind

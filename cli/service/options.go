@@ -53,6 +53,9 @@ type Options struct {
 	MenuTTL  time.Duration // maximum age of a list of models
 	MenuWait time.Duration // limit for listing models
 
+	// Accounts are further log-ins of agents of this host. Other environments have only the default log-ins.
+	Accounts []AccountProvider
+
 	Launchers []cli.Launcher // launchers of this host, which know the runs of the previous process of ductor
 	Homes     Homes          // gives each session its own home on this host; nil means the user's home
 	RunEnvs   []RunEnv       // other environments; a request for one of them never runs elsewhere
@@ -68,6 +71,12 @@ type Options struct {
 	Registry *Registry // shared with the check for stale turns; nil creates a Registry
 	Now      func() time.Time
 	Logger   *slog.Logger
+}
+
+// AccountProvider is a provider whose agent uses a log-in other than the default one.
+type AccountProvider struct {
+	cli.AccountHome
+	Provider cli.Provider
 }
 
 // RunEnv is an environment of agents other than this host: its launcher, and the dialects that use it.

@@ -35,7 +35,7 @@ func (p *pool) run() {
 // left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
 func (p *pool) left(left leftTurn) *pooled {
 	run := left.run
-	e := &pooled{closeKey: left.closeKey(), entry: left.runEnv.entry(run.Agent), mode: run.Mode, state: opening}
+	e := &pooled{closeKey: left.closeKey(), entry: left.entry(), mode: run.Mode, state: opening}
 	id := processID{e.sandbox, run.Agent, run.PID}
 	if !run.Alive {
 		id.pid = 0

@@ -34,7 +34,7 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 		if slices.ContainsFunc(agents, func(e *agentEntry) bool { return e.agent() == p.Agent() }) {
 			return nil, fmt.Errorf("two providers are called %q", p.Agent())
 		}
-		agents = append(agents, s.newEntry(at, p))
+		agents = append(agents, s.newEntry(at, p, cli.AccountHome{}))
 	}
 	at.agents.Store(&agents)
 	for _, l := range launchers {
@@ -57,17 +57,49 @@ func (at *runEnv) entry(agent cli.Agent) *agentEntry {
 	return nil
 }
 
-// at returns an agent of an environment, or a Failure. It never returns an agent of another environment.
-func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
+// account returns an agent of the environment with an account, or nil.
+func (at *runEnv) account(agent cli.Agent, account cli.Account) *agentEntry {
+	first := at.entry(agent)
+	if first == nil || account == "" {
+		return first
+	}
+	i := slices.IndexFunc(first.others, func(e *agentEntry) bool { return e.home.Account == account })
+	if i < 0 {
+		return nil
+	}
+	return first.others[i]
+}
+
+// accounts returns each agent of the environment once for each account, the default one first.
+func (at *runEnv) accounts() (all []*agentEntry) {
+	for _, e := range at.entries() {
+		all = append(append(all, e), e.others...)
+	}
+	return all
+}
+
+// at returns an agent of an environment with an account, or a Failure. It never returns an agent of another environment
+// or another account.
+func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
 		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
 	}
-	entry := at.entry(agent)
-	if entry == nil {
+	if at.entry(agent) == nil {
 		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
 	}
-	return entry, nil
+	entry := at.account(agent, account)
+	switch {
+	case account == "" || entry != nil && at.homes == nil:
+		return entry, nil
+	case s.runEnvs.get("").account(agent, account) == nil:
+		return nil, cli.Failf(cli.NotInstalled, agent, "it has no account %q; choose one with /account", account)
+	case sandbox != "":
+		return nil, at.named(cli.Failf(cli.Refused, agent,
+			"the sandbox has only its default account, not %q; choose that with /account default", account))
+	}
+	return nil, cli.Failf(cli.Refused, agent, "each session has its own home here, with the default account; "+
+		"choose that with /account default")
 }
 
 // lost converts an error of an environment to a Failure that does not blame the agent.

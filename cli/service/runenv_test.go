@@ -369,7 +369,7 @@ func TestOneWaitsForASlowSandbox(t *testing.T) {
 			want       cli.Agent
 		}{{sandboxWait, 0, "one"}, {0, 11 * time.Second, "one"}, {0, 0, "two"}} {
 			began := time.Now()
-			got, _, err := s.Default(t.Context(), "web")
+			got, _, err := s.Default(t.Context(), "web", nil)
 			if took := time.Since(began); got != step.want || err != nil || took != step.took {
 				t.Errorf("time %d: %q, %v, after %s; want %+v", i, got, err, took, step)
 			}
@@ -405,10 +405,10 @@ func TestMenuOfASandbox(t *testing.T) {
 				s := newTestService(t, Options{
 					Settings: Settings{Fallback: []cli.Agent{"two"}}, RunEnvs: []RunEnv{web(tc.place, one, two)},
 				}, host)
-				if got, _, err := s.Default(t.Context(), tc.in); got != tc.want || err != nil {
+				if got, _, err := s.Default(t.Context(), tc.in, nil); got != tc.want || err != nil {
 					t.Errorf("asks %q, %v", got, err)
 				}
-				menu := s.Menu(t.Context(), tc.in)
+				menu := s.Menu(t.Context(), tc.in, nil)
 				if tc.in == "db" != (len(menu) == 0) || (asked.Load() > 0) != tc.asked {
 					t.Errorf("the menu is %+v; the agent was asked %d times", menu, asked.Load())
 				}
@@ -487,7 +487,7 @@ func TestASandboxThatGoesWhileAnAgentIsLookedFor(t *testing.T) {
 			return auth(ctx)
 		}
 		s := newTestService(t, Options{RunEnvs: []RunEnv{web(place, one)}}, inState("one", cli.Authenticated))
-		menu := s.Menu(t.Context(), "web")
+		menu := s.Menu(t.Context(), "web", nil)
 		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of One is not there: its image is gone. Nothing runs outside of it." {
 			t.Errorf("the menu says %v", got)
 		}

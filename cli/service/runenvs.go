@@ -12,6 +12,8 @@ import (
 // agentEntry is a provider in an environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
+	home     cli.AccountHome // zero for the default log-in
+	others   []*agentEntry   // the other accounts of the agent, sorted; only the default log-in lists them
 	runEnv   *runEnv
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
@@ -57,6 +59,9 @@ func (s *Service) enterRunEnvs() error {
 	host, err := s.newRunEnv("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
 	if err != nil {
 		return err
+	}
+	for _, e := range host.entries() {
+		s.addAccounts(e, s.opts.Accounts)
 	}
 	all := []*runEnv{host}
 	for _, o := range s.opts.RunEnvs {
@@ -104,10 +109,21 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 	return at, nil
 }
 
+// addAccounts adds the other accounts of an agent of this host.
+func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
+	for _, a := range accounts {
+		if a.Provider.Agent() == first.agent() {
+			first.others = append(first.others, s.newEntry(first.runEnv, a.Provider, a.AccountHome))
+		}
+	}
+}
+
 // SetProviders replaces the agents of all open environments. of returns the new providers of an environment, from its
 // present ones; a provider that is in both keeps its sessions. A running turn of another one ends as it began, and the
-// idle sessions of that provider are closed.
-func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider) {
+// idle sessions of that provider are closed. accounts are the further log-ins of all agents of this host. Only an agent
+// with a new provider gets them.
+func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
+	accounts []AccountProvider) {
 	for _, at := range s.runEnvs.list() {
 		old := at.entries()
 		var present []cli.Provider
@@ -119,13 +135,16 @@ func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) [
 			if i := slices.Index(present, p); i >= 0 {
 				next = append(next, old[i])
 			} else {
-				next = append(next, s.newEntry(at, p))
+				next = append(next, s.newEntry(at, p, cli.AccountHome{}))
+				if at.sandbox == "" {
+					s.addAccounts(next[len(next)-1], accounts)
+				}
 			}
 		}
+		before := at.accounts()
 		at.agents.Store(&next)
-		s.pool.retire(slices.DeleteFunc(slices.Clone(old), func(e *agentEntry) bool {
-			return slices.Contains(next, e)
-		}))
+		after := at.accounts()
+		s.pool.retire(slices.DeleteFunc(before, func(e *agentEntry) bool { return slices.Contains(after, e) }))
 	}
 }
 

@@ -152,7 +152,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 		return emitted(emit, s.refusal(agent))
 	}
 	defer s.work.Done()
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		req, failure = entry.limited(req)
 	}

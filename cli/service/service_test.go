@@ -274,7 +274,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 		s.Release("slow")
 		s.Abort("quick")
 		s.pool.status()
-		s.Menu(t.Context(), "")
+		s.Menu(t.Context(), "", nil)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the other conversation took %s", took)
 		}
@@ -384,7 +384,7 @@ func TestSetProviders(t *testing.T) {
 		kept, old, next := &fakeProvider{agent: "kept"}, &fakeProvider{agent: "other"}, &fakeProvider{agent: "other"}
 		s := serve(t, kept, old)
 		replace := func(providers ...cli.Provider) {
-			s.SetProviders(func(cli.Sandbox, []cli.Provider) []cli.Provider { return providers })
+			s.SetProviders(func(cli.Sandbox, []cli.Provider) []cli.Provider { return providers }, nil)
 			synctest.Wait()
 		}
 		run(t, s, "kept", cli.Request{Conversation: "a"})

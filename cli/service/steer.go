@@ -190,7 +190,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 		return cli.ErrClosing
 	}
 	defer s.work.Done()
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		req, failure = entry.limited(req)
 	}

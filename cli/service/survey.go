@@ -129,6 +129,7 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 		case t.GivenUp:
 			left.run.Problem = "its turn was given up"
 		default:
+			left.account = t.Account
 			left.run.Marks = append(left.run.Marks, mark(t))
 			if !t.Background {
 				goOn = append(goOn, t.Turn)
@@ -173,7 +174,7 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 // Otherwise it returns nil.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
-	entry := left.runEnv.entry(run.Agent)
+	entry := left.entry()
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
 		return nil // an agent forged the run for another conversation
 	}

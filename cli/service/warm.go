@@ -18,7 +18,7 @@ const warmLimit = time.Minute
 // The next Run uses the session if it fits. Otherwise the session is closed after the idle limit. Warm ignores
 // failures, because the turn reports them. A second Warm for a conversation replaces the first.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
-	entry, failure := s.at(req.Sandbox, agent)
+	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		req, failure = entry.limited(req)
 	}

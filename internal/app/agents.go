@@ -142,38 +142,68 @@ func hostVariables() []string {
 }
 
 // providers returns the enabled agents of an environment, in the order for users.
-func (a agents) providers(g runEnv) []cli.Provider {
-	agents := a.cfg.Agents
-	var out []cli.Provider
-	if agents.Claude.Enabled {
-		out = append(out, claude.New(claude.Options{
-			ProviderOptions: a.dialect(g, "claude", agents.Claude.Path, agents.Claude.Env),
-			PromptDir:       g.prompts, Background: a.background,
-		}))
-	}
-	if agents.Codex.Enabled {
-		out = append(out, codex.New(codex.Options{
-			ProviderOptions: a.dialect(g, codex.Agent, agents.Codex.Path, agents.Codex.Env),
-			Sandbox:         g.codexSandbox(agents.Codex.Sandbox),
-		}))
-	}
-	if agents.Gemini.Enabled {
-		out = append(out, gemini.New(gemini.Options{
-			ProviderOptions: a.dialect(g, gemini.Agent, agents.Gemini.Path, agents.Gemini.Env),
-			StateDir:        g.gemini,
-		}))
-	}
-	if agents.Copilot.Enabled {
-		out = append(out, copilot.New(copilot.Options{
-			ProviderOptions: a.dialect(g, copilot.Agent, agents.Copilot.Path, agents.Copilot.Env),
-		}))
-	}
-	for _, name := range slices.Sorted(maps.Keys(agents.ACP)) {
-		if one := agents.ACP[name]; one.Enabled {
-			out = append(out, a.acp(cli.Agent(name), one, g))
+func (a agents) providers(g runEnv) (out []cli.Provider) {
+	for _, name := range a.cfg.Agents.Names() {
+		if a.cfg.Agents.Enabled(name) {
+			out = append(out, a.provider(g, cli.Agent(name), cli.AccountHome{}))
 		}
 	}
 	return out
+}
+
+// accounts returns the enabled agents of this machine once for each account other than the default one. It creates the
+// homes of the accounts.
+func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
+	for _, name := range a.cfg.Agents.Names() {
+		accounts := a.cfg.Agents.Accounts(name)
+		for _, account := range slices.Sorted(maps.Keys(accounts)) {
+			home := cli.AccountHome{Account: cli.Account(account), Dir: accounts[account].Home,
+				AccountVars: a.accountVars(name)}
+			if !a.cfg.Agents.Enabled(name) {
+				continue
+			}
+			if err := os.MkdirAll(home.Dir, 0o700); err != nil {
+				a.log.Error("make the home of an account", "agent", name, "account", account, "err", err)
+			}
+			out = append(out, service.AccountProvider{
+				AccountHome: home, Provider: a.provider(g, cli.Agent(name), home),
+			})
+		}
+	}
+	return out
+}
+
+// accountVars returns the variables that lead an agent to its accounts.
+func (a agents) accountVars(name string) cli.AccountVars {
+	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
+	if s, ok := a.cfg.Agents.ACP[name]; ok {
+		e, _ := acp.EntryOf(s.Path)
+		vars.Leads = e.Keys
+		return vars
+	}
+	vars.Leads = map[string][]string{
+		"claude": claude.LoginVars(), "codex": codex.LoginVars(), "gemini": gemini.LoginVars(),
+		"copilot": copilot.LoginVars(),
+	}[name]
+	return vars
+}
+
+// provider returns an agent of an environment that uses an account.
+func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Provider {
+	own := a.cfg.Agents.Own()[name]
+	o := a.dialect(g, name, home, own.Path, own.Env)
+	switch name {
+	case "claude":
+		return claude.New(claude.Options{ProviderOptions: o, PromptDir: g.prompts, Background: a.background})
+	case codex.Agent:
+		return codex.New(codex.Options{ProviderOptions: o, Sandbox: g.codexSandbox(a.cfg.Agents.Codex.Sandbox)})
+	case gemini.Agent:
+		return gemini.New(gemini.Options{ProviderOptions: o, StateDir: g.gemini})
+	case copilot.Agent:
+		return copilot.New(copilot.Options{ProviderOptions: o})
+	}
+	c := a.cfg.Agents.ACP[string(name)]
+	return a.acp(name, c, g, a.dialect(g, name, home, c.Path, c.Env))
 }
 
 // renewed returns the agents of an environment for the configuration of a, from those for the configuration before. An
@@ -199,24 +229,31 @@ func keysOf(cfg config.Config, agent string) []keys.Key {
 	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != agent })
 }
 
-// dialect returns the common options of an agent. Besides the variables in env, the agent gets its stored keys.
-func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
+// dialect returns the common options of an agent that uses an account. Besides the variables in env, the agent gets the
+// stored keys of the account.
+func (a agents) dialect(g runEnv, name cli.Agent, home cli.AccountHome, path string,
+	env []string) cli.ProviderOptions {
 	var keys []string
-	for _, k := range keysOf(a.cfg, string(name)) {
+	of := home.Account.Of(name)
+	if home.Home != "" {
+		env = append(slices.Clone(env), home.Home)
+	}
+	for _, k := range keysOf(a.cfg, of) {
 		keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
-		Env: func() []string { return slices.Concat(g.environ(), keys, a.tokens.environ(name)) }, ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
+		Env:      func() []string { return slices.Concat(home.Environ(g.environ()), keys, a.tokens.environ(of)) },
+		ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
 		Timing: a.cfg.Agents.Timing, Logger: a.log,
 	}
 }
 
 // acp returns a provider for an agent that speaks ACP. In a sandbox, ductor offers the agent no files and terminals,
 // because they would be this machine's.
-func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
+func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.ProviderOptions) cli.Provider {
 	o := acp.Options{
-		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
+		ProviderOptions: common,
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
 		AuthMethod: c.AuthMethod,
@@ -301,6 +338,29 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 	return host.Open(host.Options{
 		Dir: RunsPath(cfg), Runner: start, Timing: cfg.Agents.Timing, Logger: log,
 	})
+}
+
+// ProbeAccounts checks whether the accounts of the agents of this machine can be used, apart from the default ones.
+func ProbeAccounts(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
+	err = withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
+		a := agents{cfg: cfg, log: log}
+		all := a.accounts(a.hostEnv(launcher))
+		states = make([]cli.AgentState, len(all))
+		var looks sync.WaitGroup
+		for i, one := range all {
+			looks.Go(func() {
+				s := cli.AgentState{
+					Agent: one.Provider.Agent(), Account: one.Account, Auth: one.Auth(ctx, one.Provider),
+				}
+				if s.Usable() {
+					s.Mode = service.ChooseMode(one.Provider.Modes(), modesOf(cfg.Agents)[s.Agent])
+				}
+				states[i] = s
+			})
+		}
+		looks.Wait()
+	})
+	return states, err
 }
 
 // WithProbes calls f with the agents of this machine. Their runs are in a temporary directory.

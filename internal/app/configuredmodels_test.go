@@ -14,7 +14,7 @@ type menuGateway struct {
 	entries []cli.MenuEntry
 }
 
-func (m menuGateway) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry {
+func (m menuGateway) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
 	return m.entries
 }
 
@@ -31,7 +31,7 @@ func TestConfiguredModels(t *testing.T) {
 			"other": {Use: "codex", Price: cli.Price{Output: 2}},
 		}
 	}}
-	got := k.Menu(t.Context(), "")
+	got := k.Menu(t.Context(), "", nil)
 	if m := got[0].Models[0]; m.Context != 200_000 || m.Price != (cli.Price{Input: 5, Output: 25}) {
 		t.Errorf("%+v", m)
 	}

@@ -3,6 +3,8 @@ package app
 import (
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -24,7 +26,8 @@ func TestOnlyItsAgentGetsAKey(t *testing.T) {
 		for agent, want := range map[cli.Agent][]string{
 			"codex": {"sk-of-codex-1", ""}, "goose": {"", "sk-of-goose-1"}, "claude": {"", ""},
 		} {
-			env := a.dialect(runEnv{inside: inside}, agent, "", nil).ChildEnv(cli.Request{}, nil, nil)
+			o := a.dialect(runEnv{inside: inside}, agent, cli.AccountHome{}, "", nil)
+			env := o.ChildEnv(cli.Request{}, nil, nil)
 			if got := []string{cli.Variable(env, "OPENAI_API_KEY"), cli.Variable(env, "WARM_KEY")}; !slices.Equal(got,
 				want) {
 				t.Errorf("%s, in a sandbox: %v, gets %q, want %q", agent, inside, got, want)
@@ -33,5 +36,58 @@ func TestOnlyItsAgentGetsAKey(t *testing.T) {
 	}
 	if text := NewScrubber(cfg).String("sk-of-codex-1 sk-of-goose-1"); text != "[secret removed] [secret removed]" {
 		t.Errorf("it is shown: %s", text)
+	}
+}
+
+// TestOnlyItsAccountGetsAKey tests that no account has a key or a home of another one in its environment.
+func TestOnlyItsAccountGetsAKey(t *testing.T) {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CODEX_HOME",
+		"CLAUDE_SECURESTORAGE_CONFIG_DIR", "OPENAI_API_KEY"} {
+		t.Setenv(name, "of-the-environment")
+	}
+	t.Setenv("ANTHROPIC_BASE_URL", "http://gateway")
+	cfg, dir := config.Default(), t.TempDir()
+	work, other := filepath.Join(dir, "work"), filepath.Join(dir, "other")
+	cfg.Agents.Claude.Accounts = map[string]cli.AccountSettings{"work": {Home: work}, "other": {Home: other}}
+	cfg.Agents.Codex.Accounts = map[string]cli.AccountSettings{"work": {Home: work}}
+	cfg.Keys = []keys.Key{
+		{Agent: "claude", Name: "ANTHROPIC_API_KEY", Value: "sk-of-claude"},
+		{Agent: "claude@work", Name: "ANTHROPIC_API_KEY", Value: "sk-of-work"},
+	}
+	tokens := &tokens{scrub: NewScrubber(cfg)}
+	tokens.try("claude", "CLAUDE_CODE_OAUTH_TOKEN", "token-of-claude")
+	tokens.try("claude@other", "CLAUDE_CODE_OAUTH_TOKEN", "token-of-other")
+	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler), tokens: tokens}
+	environ := func(agent cli.Agent, home cli.AccountHome) (got []string) {
+		allowed := []string{"ANTHROPIC_*", "CLAUDE_*", "CODEX_*", "OPENAI_*"}
+		env := a.dialect(runEnv{}, agent, home, "", nil).ChildEnv(cli.Request{}, allowed, nil)
+		for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN",
+			"CLAUDE_SECURESTORAGE_CONFIG_DIR", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL"} {
+			got = append(got, cli.Variable(env, name))
+		}
+		return got
+	}
+	const none, outside, gateway = "", "of-the-environment", "http://gateway"
+	want := map[string][]string{
+		"claude@work":  {work, outside, "sk-of-work", none, none, outside, gateway},
+		"claude@other": {other, outside, none, "token-of-other", none, outside, gateway},
+		"codex@work":   {outside, work, outside, outside, outside, none, gateway},
+	}
+	accounts := a.accounts(runEnv{})
+	for _, one := range accounts {
+		of := one.Account.Of(one.Provider.Agent())
+		if got := environ(one.Provider.Agent(), one.AccountHome); !slices.Equal(got, want[of]) {
+			t.Errorf("%s gets %q, want %q", of, got, want[of])
+		}
+	}
+	if len(accounts) != len(want) {
+		t.Errorf("there are %d accounts", len(accounts))
+	}
+	own := []string{outside, outside, "sk-of-claude", "token-of-claude", outside, outside, gateway}
+	if got := environ("claude", cli.AccountHome{}); !slices.Equal(got, own) {
+		t.Errorf("the default account gets %q, want %q", got, own)
+	}
+	if info, err := os.Stat(work); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the home of an account: %v, %v", info, err)
 	}
 }

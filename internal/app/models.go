@@ -90,7 +90,7 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	entries := a.service.Menu(ctx, "")
+	entries := a.service.Menu(ctx, "", nil)
 	if ctx.Err() != nil {
 		return
 	}
@@ -107,8 +107,9 @@ type configuredModels struct {
 }
 
 // Menu implements orchestrator.Gateway.
-func (k configuredModels) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
-	entries, models := slices.Clone(k.Gateway.Menu(ctx, in, only...)), k.models()
+func (k configuredModels) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+	only ...cli.Agent) []cli.MenuEntry {
+	entries, models := slices.Clone(k.Gateway.Menu(ctx, in, of, only...)), k.models()
 	for i := range entries {
 		e := &entries[i]
 		e.Models = slices.Clone(e.Models) // other callers share the slice

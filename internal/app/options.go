@@ -105,7 +105,8 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	a.providers = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
 	o := service.Options{
-		Providers: a.providers, Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
+		Providers: a.providers, Accounts: a.agents(cfg).accounts(a.agents(cfg).hostEnv(a.host)),
+		Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}

@@ -108,7 +108,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 			return agents.renewed(agents.sandboxEnv(b), before, present)
 		}
 		return present
-	})
+	}, agents.accounts(agents.hostEnv(a.host)))
 	a.roles.Configure(next.Roles)
 	a.attached.server.Recheck()
 	if a.Level != nil {

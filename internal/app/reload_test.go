@@ -102,6 +102,10 @@ path = "crow"
 [agents.acp.crow.holds.ask]
 option = "mode"
 value = "ask"
+[agents.acp.qwen.accounts.work]
+home = "~/qwen-work"
+[agents.acp.crow.project]
+files = [".crow/"]
 [notify]
 quiet_from = "02:00"
 quiet_to = "05:00"
@@ -263,6 +267,9 @@ func liveAgentRows() []string {
 		`agents.acp.crow.auth_method = "key"`, `agents.acp.crow.holds.ask.mode = "safe"`,
 		`agents.acp.crow.holds.ask.option = "other"`, `agents.acp.crow.holds.ask.value = "other"`,
 		`agents.acp.crow.holds.ask.env = {A = "1"}`, `agents.acp.crow.holds.ask.args = ["--ask"]`,
+		`agents.acp.qwen.accounts.work.home = "~/other"`,
+		`agents.acp.crow.project.files = [".crow/", "x"]`, `agents.acp.crow.project.env = {A = "1"}`,
+		`agents.acp.crow.project.args = ["--bare"]`, `agents.acp.crow.project.meta = "{}"`,
 	}
 }
 
@@ -274,7 +281,7 @@ func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	for _, row := range append(liveRows(), liveAgentRows()...) {
 		key, _, _ := strings.Cut(row, " = ")
 		starred := key
-		for _, name := range []string{"noon", "kind", "quick", "shop", "crow", "ask"} {
+		for _, name := range []string{"noon", "kind", "quick", "shop", "crow", "ask", "qwen", "work"} {
 			starred = strings.Replace(starred, "."+name+".", ".*.", 1)
 		}
 		starred = strings.Replace(starred, "users.2.", "users.*.", 1)

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/internal/keys"
 )
 
@@ -21,9 +20,9 @@ type tokens struct {
 }
 
 // try gives a token to an agent for a check; see side.Tokens.
-func (t *tokens) try(agent cli.Agent, variable, token string) (undo func()) {
+func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
-	name := keys.Name{Agent: string(agent), Variable: variable}
+	name := keys.Name{Agent: of, Variable: variable}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := maps.Clone(t.values)
@@ -41,19 +40,19 @@ func (t *tokens) try(agent cli.Agent, variable, token string) (undo func()) {
 }
 
 // keep stores a token like `ductor secret set`.
-func (t *tokens) keep(agent cli.Agent, variable, token string) error {
-	return keys.Set(t.dir, keys.Name{Agent: string(agent), Variable: variable}, strings.NewReader(token))
+func (t *tokens) keep(of, variable, token string) error {
+	return keys.Set(t.dir, keys.Name{Agent: of, Variable: variable}, strings.NewReader(token))
 }
 
-// environ returns the variables with the tokens of an agent.
-func (t *tokens) environ(agent cli.Agent) (all []string) {
+// environ returns the variables with the tokens of an account of an agent.
+func (t *tokens) environ(of string) (all []string) {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, token := range t.values {
-		if name.Agent == string(agent) {
+		if name.Agent == of {
 			all = append(all, name.Variable+"="+token)
 		}
 	}

@@ -113,7 +113,7 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 
 // findModel finds the model that an agent names in a tool call.
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
-	entries := a.service.Menu(ctx, in)
+	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
 	if problem == nil || problem.Kind == naming.NoEfforts { // only the model matters here
 		return orchestrator.ModelChoice(choice), nil

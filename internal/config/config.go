@@ -123,6 +123,8 @@ type Agent struct {
 	Path    string   `toml:"path" check:"program"` // empty: the agent's default name
 	Mode    cli.Mode `toml:"mode" default:"live" check:"live|one-shot"`
 	Env     []string `toml:"env" check:"variables"` // names of variables, or prefixes followed by *
+	// Accounts are log-ins other than the agent's default one, by name.
+	Accounts map[string]cli.AccountSettings `toml:"accounts"`
 	orchestrator.AgentDefaults
 }
 

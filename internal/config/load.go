@@ -76,6 +76,7 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 		found = append(found, findToken(&c, env)...)
 	}
 	found = append(found, found.withoutKnown(c.check())...)
+	c.checkAccounts(&found, env)
 	if len(found) > 0 {
 		doc.locate(found)
 		return Config{}, found.asError(path)

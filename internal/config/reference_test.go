@@ -28,8 +28,12 @@ func everySetting() map[string]setting {
 		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
 		Models: map[string]naming.Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
 	}
+	work := map[string]cli.AccountSettings{"work": {}}
 	c.Agents.ACP = map[string]acp.Settings{
-		"goose": {Holds: map[cli.PermissionMode]acp.Holding{cli.Ask: {}}},
+		"goose": {Holds: map[cli.PermissionMode]acp.Holding{cli.Ask: {}}, Accounts: work},
+	}
+	for _, a := range []*Agent{&c.Agents.Claude, &c.Agents.Codex.Agent, &c.Agents.Gemini, &c.Agents.Copilot} {
+		a.Accounts = work
 	}
 	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
 	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}

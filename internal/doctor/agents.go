@@ -36,6 +36,26 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 	if usable == 0 {
 		d.fail(agents, "none can be used", "log in to one that is here, or install one of them")
 	}
+	d.checkAccounts(ctx, cfg)
+}
+
+// checkAccounts checks the accounts of the agents of this machine, apart from the default ones.
+func (d *doctor) checkAccounts(ctx context.Context, cfg config.Config) {
+	if !slices.ContainsFunc(cfg.Agents.Names(), func(name string) bool { return len(cfg.Agents.Accounts(name)) > 0 }) {
+		return
+	}
+	states, err := app.ProbeAccounts(ctx, cfg)
+	if err != nil {
+		d.fail(agents, err.Error(), "correct what it names in [agents]")
+	}
+	for _, s := range states {
+		what := agent.named(s.Account.Of(s.Agent))
+		if s.Usable() {
+			d.ok(what, s.String())
+			continue
+		}
+		d.warn(what, s.String(), remedy(s.Auth)+", or remove the account; docs/agents.md says how")
+	}
 }
 
 // checkServers checks that the owner's MCP servers answer on this machine.

@@ -139,7 +139,7 @@ func (d *doctor) checkKeys(cfg config.Config) {
 	for _, k := range cfg.Keys {
 		what := key.named(k.Agent + "." + k.Name)
 		server, ok := cfg.MCP.Servers[k.Agent]
-		if !cfg.Agents.Enabled(k.Agent) && !(ok && slices.Contains(server.Env, k.Name)) {
+		if !cfg.Agents.Uses(k.Agent) && !(ok && slices.Contains(server.Env, k.Name)) {
 			d.warn(what, fmt.Sprintf("no agent or MCP server %s that needs it is enabled", k.Agent),
 				fmt.Sprintf("run: ductor secret rm %s.%s", k.Agent, k.Name))
 			continue

@@ -34,10 +34,10 @@ const (
 var ErrNone = errors.New("there is no such key")
 
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:([a-z][a-z0-9-]{0,30})\.)?([A-Z_][A-Z0-9_]{0,127})$`)
+	return regexp.MustCompile(`^(?:([a-z][a-z0-9-]{0,30}(?:@[a-z][a-z0-9-]{0,19})?)\.)?([A-Z_][A-Z0-9_]{0,127})$`)
 })
 
-// Name identifies a key by its agent and the environment variable.
+// Name identifies a key by its agent and the environment variable. The agent of an account is AGENT@ACCOUNT.
 type Name struct{ Agent, Variable string }
 
 // Key is an API key of an agent. The configuration file never contains one.
@@ -58,7 +58,8 @@ const (
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
-// Parse parses AGENT.NAME. NAME alone is enough if it implies the agent, such as ANTHROPIC_API_KEY.
+// Parse parses AGENT.NAME or AGENT@ACCOUNT.NAME. NAME alone is enough if it implies the agent, such as
+// ANTHROPIC_API_KEY.
 func Parse(text string) (Name, error) {
 	m := namePattern().FindStringSubmatch(text)
 	if m == nil {

@@ -15,7 +15,7 @@ import (
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
 	c, err := sqlite.OneCached(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}},
 		scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy,
-			bypass_until, notify, think, tools, display, granted_in
+			bypass_until, notify, think, tools, display, granted_in, accounts
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	c, err = mapNoRows(c, err, nil)
 	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
@@ -30,19 +30,24 @@ func (db *DB) SaveConversation(
 	if err != nil {
 		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 	}
+	accounts, err := encodeAccounts(c.Settings.Accounts)
+	if err != nil {
+		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
+	}
 	err = db.write(ctx, func(t tx) error {
 		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort,
-			permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in,
+			accounts)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
 				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display,
-				granted_in = excluded.granted_in`,
+				granted_in = excluded.granted_in, accounts = excluded.accounts`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
 			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil),
 			string(c.Settings.Notify),
-			string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn))
+			string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn), accounts)
 		if err != nil {
 			return mapForeignKey(err)
 		}
@@ -78,11 +83,15 @@ func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.Con
 func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{&id.Chat, &id.Topic} }
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
-	var tools string
+	var tools, accounts string
 	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy,
-		timeColumn{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn)
+		timeColumn{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn,
+		&accounts)
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
+	}
+	if err == nil && accounts != "" {
+		err = decode(accounts, &c.Settings.Accounts)
 	}
 	return c, err
 }
@@ -98,6 +107,14 @@ func encodeTools(list cli.ToolList) (string, error) {
 		return "", nil
 	}
 	return encode(toolsRow(list))
+}
+
+// encodeAccounts returns accounts as JSON, or "" if there are none.
+func encodeAccounts(accounts cli.Accounts) (string, error) {
+	if len(accounts) == 0 {
+		return "", nil
+	}
+	return encode(accounts)
 }
 
 func decodeTools(text string) (cli.ToolList, error) {

@@ -44,10 +44,10 @@ func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		ok = false
-		var session, agent, model, sandbox string
-		err := t.Row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns
+		var session, agent, account, model, sandbox string
+		err := t.Row(`SELECT coalesce(session, ''), agent, account, model, sandbox FROM turns
 			WHERE id = ? AND state = 'running'`,
-			[]any{string(into)}, &session, &agent, &model, &sandbox)
+			[]any{string(into)}, &session, &agent, &account, &model, &sandbox)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -58,8 +58,8 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 			return err
 		}
 		n, err := t.Exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
-			model = ?, sandbox = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
-			string(into), session, agent, model, sandbox, millis(at), millis(at), string(id))
+			account = ?, model = ?, sandbox = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
+			string(into), session, agent, account, model, sandbox, millis(at), millis(at), string(id))
 		ok = n > 0
 		return err
 	})
@@ -68,7 +68,7 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "unsteer", id,
-		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
+		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', account = '', model = '', sandbox = '',
 		started = 0, ended = 0, delivered = 0, number = 0
 		WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }

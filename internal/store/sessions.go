@@ -16,8 +16,9 @@ import (
 // The column with agents' own session IDs contains JSON, so that one statement reads a session from a single snapshot.
 const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned,
 	archived, (SELECT coalesce(max(number), 0) FROM turns WHERE session = sessions.id),
-	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'lane', lane, 'id', id, 'told', told,
-	'upto', upto, 'offered', offered, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
+	(SELECT json_group_array(json_object('agent', agent, 'account', account, 'sandbox', sandbox, 'lane', lane, 'id', id,
+	'told', told, 'upto', upto, 'offered', offered, 'terminal', terminal))
+	FROM agent_sessions WHERE session = sessions.id)`
 
 // CreateSession uses a shared transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
@@ -115,15 +116,15 @@ func (t tx) setAgentSession(
 ) error {
 	if own.ID == "" {
 		_, err := t.ExecRow(string(id),
-			`DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND sandbox = ? AND lane = ?`,
-			string(id), string(of.Agent), string(of.Sandbox), string(of.Lane))
+			`DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND account = ? AND sandbox = ? AND lane = ?`,
+			string(id), string(of.Agent), string(of.Account), string(of.Sandbox), string(of.Lane))
 		return err
 	}
-	const columns = `session, agent, sandbox, lane, id, told, upto, offered, terminal`
-	_, err := t.ExecRow(string(id), `INSERT INTO agent_sessions (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) `+
-		onConflictReplace("session, agent, sandbox, lane", columns),
-		string(id), string(of.Agent), string(of.Sandbox), string(of.Lane), string(own.ID), string(own.Told), own.UpTo,
-		own.Offered, own.Terminal)
+	const columns = `session, agent, account, sandbox, lane, id, told, upto, offered, terminal`
+	_, err := t.ExecRow(string(id), `INSERT INTO agent_sessions (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) `+
+		onConflictReplace("session, agent, account, sandbox, lane", columns),
+		string(id), string(of.Agent), string(of.Account), string(of.Sandbox), string(of.Lane), string(own.ID),
+		string(own.Told), own.UpTo, own.Offered, own.Terminal)
 	return err
 }
 
@@ -137,7 +138,7 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 		&s.Archived, &s.Newest,
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
-		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox, Lane: r.Lane}] =
+		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Account: r.Account, Sandbox: r.Sandbox, Lane: r.Lane}] =
 			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered,
 				Terminal: r.Terminal != 0}
 	}
@@ -147,6 +148,7 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 // agentSessionRow decodes an agent session in sessionColumns.
 type agentSessionRow struct {
 	Agent    cli.Agent          `json:"agent"`
+	Account  cli.Account        `json:"account"`
 	Sandbox  cli.Sandbox        `json:"sandbox"`
 	Lane     orchestrator.Lane  `json:"lane"`
 	ID       cli.AgentSessionID `json:"id"`

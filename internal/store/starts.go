@@ -38,13 +38,13 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (o cli.OpenTurn, err error) {
 		var in orchestrator.ConversationID
 		var crashes int
-		err = row.Scan(&o.Turn, &o.Agent, &o.Sandbox, &in.Chat, &in.Topic, &crashes, &o.Background,
+		err = row.Scan(&o.Turn, &o.Agent, &o.Account, &o.Sandbox, &in.Chat, &in.Topic, &crashes, &o.Background,
 			&o.Start.Run, &o.Start.Output, &o.Start.Input, &o.Start.Note)
 		o.Conversation, o.GivenUp = in.Key(), !o.Background && crashes >= orchestrator.MostCrashes
 		return o, err
-	}, `SELECT id, agent, sandbox, chat, topic, crashes, 0, run, run_output, run_input, run_note
+	}, `SELECT id, agent, account, sandbox, chat, topic, crashes, 0, run, run_output, run_input, run_note
 		FROM turns WHERE delivered = 0 AND state = 'running'
-		UNION ALL SELECT t.id, t.agent, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
+		UNION ALL SELECT t.id, t.agent, t.account, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
 		FROM background b JOIN turns t ON t.id = b.turn`)
 	return all, wrap("list running turns", err)
 }

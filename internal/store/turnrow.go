@@ -33,7 +33,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 		&t.Aborting,
 		&t.Entry.Into, &wants,
 		&t.Sandbox, &rights, timeColumn{&t.Bypass}, &t.Crashes, &t.Entry.Kind, &t.Entry.Role, &t.Entry.Asks,
-		&t.Entry.Number, &t.Entry.UpTo)
+		&t.Entry.Number, &t.Entry.UpTo, &t.Entry.Account)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}

@@ -17,7 +17,7 @@ import (
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
 	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes,
-	kind, role, asks, number, upto`
+	kind, role, asks, number, upto, account`
 
 // EnqueueTurn uses a shared transaction if the prompt has updates. It returns ErrNoSession if t refers to an unknown
 // session.
@@ -100,11 +100,11 @@ func (db *DB) UpdatePrompt(
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
-			sandbox = ?, started = ?, role = ?, upto = ?,
+			sandbox = ?, started = ?, role = ?, upto = ?, account = ?,
 			bypass_until = ?, run = ?, run_output = ?, run_input = ?, run_note = ?
 			WHERE id = ? AND state IN ('queued', 'running')`,
 			string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), t.Entry.Role,
-			t.Entry.UpTo, millis(t.Bypass),
+			t.Entry.UpTo, string(t.Entry.Account), millis(t.Bypass),
 			string(s.Run), s.Output, s.Input, s.Note, string(t.ID))
 		if ok = n > 0; !ok || err != nil {
 			return mapForeignKey(err)
@@ -225,10 +225,10 @@ func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orch
 			return err
 		}
 		_, err := t.Exec(`UPDATE turns SET state = ?, sandbox = ?, started = ?, ended = ?, answer = ?, outcome = ?,
-			delivered = 1, kind = ?, role = ?, asks = ?, number = `+nextNumber+` WHERE id = ?`,
+			delivered = 1, kind = ?, role = ?, account = ?, asks = ?, number = `+nextNumber+` WHERE id = ?`,
 			string(turn.Outcome.State), string(turn.Sandbox), millis(turn.Started), millis(turn.Ended),
-			turn.Outcome.Text, outcome, string(turn.Entry.Kind), turn.Entry.Role, string(turn.Entry.Asks),
-			string(turn.ID))
+			turn.Outcome.Text, outcome, string(turn.Entry.Kind), turn.Entry.Role, string(turn.Entry.Account),
+			string(turn.Entry.Asks), string(turn.ID))
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	defer cancel()
 	t := r.turn.Turn
 	*a.Request = r.s.opts.Agents.ShowSkill(ctx, a.Agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),
-		Dir: r.turn.Dir}, *a.Request)
+		Dir: r.turn.Dir, Accounts: cli.Accounts{t.Agent: t.Entry.Account}}, *a.Request)
 	r.readPlan(ctx, a.Request)
 	r.findLinks(ctx, a)
 }

@@ -29,8 +29,9 @@ type Breakers struct {
 }
 
 type agent struct {
-	in   string // the name of the sandbox
-	name cli.Agent
+	in      string // the name of the sandbox
+	name    cli.Agent
+	account cli.Account
 }
 
 // state holds two independent facts about an agent: its limit and its failures.
@@ -50,13 +51,13 @@ func New(failures int, now func() time.Time) *Breakers {
 
 // Ended records the end of a turn. f is nil for success. Ended ignores failures of stale turns, because they are not
 // the agent's fault.
-func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, f *cli.Failure) {
+func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, account cli.Account, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	who := agent{in.Name(), name}
+	who := agent{in.Name(), name, account}
 	s := b.states[who]
 	switch judge(f) {
 	case saysNothing:
@@ -115,13 +116,13 @@ func judge(f *cli.Failure) verdict {
 }
 
 // Open returns the reason why an agent gets no turns now. It returns nil if the agent gets turns.
-func (b *Breakers) Open(in cli.Sandbox, name cli.Agent) *cli.Failure {
+func (b *Breakers) Open(in cli.Sandbox, name cli.Agent, account cli.Account) *cli.Failure {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.open(agent{in.Name(), name}, in)
+	return b.open(agent{in.Name(), name, account}, in)
 }
 
 func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
@@ -138,25 +139,25 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 
 // MayRepeat reports whether ductor may repeat a failed turn of an agent without asking. After too many failures it
 // returns false until a turn of the agent succeeds.
-func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
+func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account) bool {
 	if b == nil || b.failures == 0 {
 		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.states[agent{in.Name(), name}].failed < b.failures
+	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All returns the reasons that Open returns for the agents of an environment, sorted by agent. It omits agents that get
-// turns.
-func (b *Breakers) All(in cli.Sandbox) (all []*cli.Failure) {
+// All returns the reasons that Open returns for the agents of an environment with these accounts, sorted by agent. It
+// omits agents that get turns.
+func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for who := range b.states {
-		if who.in != in.Name() {
+		if who.in != in.Name() || who.account != of[who.name] {
 			continue
 		}
 		if f := b.open(who, in); f != nil {

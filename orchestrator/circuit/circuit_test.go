@@ -22,20 +22,20 @@ func crash() *cli.Failure { return &cli.Failure{Kind: cli.Crashed, Agent: "claud
 func TestAnAgentThatFailsInARowIsLeftAlone(t *testing.T) {
 	b, c := breakers(3)
 	for range 2 {
-		b.Ended("", "claude", crash())
+		b.Ended("", "claude", "", crash())
 	}
-	if f := b.Open("", "claude"); f != nil || !b.MayRepeat("", "claude") {
+	if f := b.Open("", "claude", ""); f != nil || !b.MayRepeat("", "claude", "") {
 		t.Errorf("after two failures: %v", f)
 	}
-	b.Ended("", "claude", crash())
-	f := b.Open("", "claude")
-	if f == nil || f.Kind != cli.FailsOften || f.Code != 3 || !f.ResetAt.Equal(c.at.Add(time.Minute)) || b.MayRepeat("", "claude") {
+	b.Ended("", "claude", "", crash())
+	f := b.Open("", "claude", "")
+	if f == nil || f.Kind != cli.FailsOften || f.Code != 3 || !f.ResetAt.Equal(c.at.Add(time.Minute)) || b.MayRepeat("", "claude", "") {
 		t.Fatalf("after three failures: %+v", f)
 	}
-	if b.Open("", "codex") != nil || b.Open("box", "claude") != nil {
+	if b.Open("", "codex", "") != nil || b.Open("box", "claude", "") != nil {
 		t.Error("another agent, or the same in another place, is left alone too")
 	}
-	if all := b.All(""); len(all) != 1 || all[0].Agent != "claude" {
+	if all := b.All("", nil); len(all) != 1 || all[0].Agent != "claude" {
 		t.Errorf("left alone are %v", all)
 	}
 }
@@ -46,18 +46,18 @@ func TestAfterThePauseOneTurnDecides(t *testing.T) {
 	b, c := breakers(1)
 	var last time.Duration
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		b.Ended("", "claude", crash())
-		f := b.Open("", "claude")
+		b.Ended("", "claude", "", crash())
+		f := b.Open("", "claude", "")
 		if last = f.ResetAt.Sub(c.at); last != want*time.Minute {
 			t.Errorf("pause %d is %v", i, last)
 		}
 		c.at = f.ResetAt
-		if b.Open("", "claude") != nil || b.MayRepeat("", "claude") {
+		if b.Open("", "claude", "") != nil || b.MayRepeat("", "claude", "") {
 			t.Error("after the pause it is to be asked, once")
 		}
 	}
-	b.Ended("", "claude", nil)
-	if !b.MayRepeat("", "claude") || len(b.All("")) != 0 {
+	b.Ended("", "claude", "", nil)
+	if !b.MayRepeat("", "claude", "") || len(b.All("", nil)) != 0 {
 		t.Error("after a success all is well")
 	}
 }
@@ -72,15 +72,15 @@ func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 		cli.NotInstalled: false, cli.NotLoggedIn: false, cli.ResumeFailed: false, cli.NoSandbox: false, cli.NoDirectory: false,
 	} {
 		b, _ := breakers(2)
-		b.Ended("", "claude", crash())
-		b.Ended("", "claude", &cli.Failure{Kind: kind, Agent: "claude"})
-		if got := b.Open("", "claude") != nil; got != left {
+		b.Ended("", "claude", "", crash())
+		b.Ended("", "claude", "", &cli.Failure{Kind: kind, Agent: "claude"})
+		if got := b.Open("", "claude", "") != nil; got != left {
 			t.Errorf("%s: left alone is %v", kind, got)
 		}
 	}
 	b, _ := breakers(1)
-	b.Ended("", "claude", &cli.Failure{Kind: cli.TimedOut, Cause: cli.ErrStale})
-	if b.Open("", "claude") != nil {
+	b.Ended("", "claude", "", &cli.Failure{Kind: cli.TimedOut, Cause: cli.ErrStale})
+	if b.Open("", "claude", "") != nil {
 		t.Error("the sweep of a stale turn counts")
 	}
 }
@@ -90,17 +90,17 @@ func TestALimitAndACrashAreTwoFacts(t *testing.T) {
 	for _, failures := range []int{0, 2} {
 		b, c := breakers(failures)
 		limit := &cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: c.at.Add(time.Hour)}
-		b.Ended("", "claude", limit)
-		b.Ended("", "claude", crash())
-		if got := b.Open("", "claude"); got != limit {
+		b.Ended("", "claude", "", limit)
+		b.Ended("", "claude", "", crash())
+		if got := b.Open("", "claude", ""); got != limit {
 			t.Errorf("with %d failures it is left alone because of %+v", failures, got)
 		}
 		c.at = limit.ResetAt
-		if got := b.Open("", "claude"); got != nil {
+		if got := b.Open("", "claude", ""); got != nil {
 			t.Errorf("with %d failures, after the limit: %+v", failures, got)
 		}
-		b.Ended("", "claude", crash())
-		if got := b.Open("", "claude"); (got != nil) != (failures == 2) || got != nil && !got.ResetAt.Equal(c.at.Add(time.Minute)) {
+		b.Ended("", "claude", "", crash())
+		if got := b.Open("", "claude", ""); (got != nil) != (failures == 2) || got != nil && !got.ResetAt.Equal(c.at.Add(time.Minute)) {
 			t.Errorf("with %d failures, after two crashes: %+v", failures, got)
 		}
 	}
@@ -110,16 +110,16 @@ func TestALimitAndACrashAreTwoFacts(t *testing.T) {
 func TestALimitLastsUntilItEnds(t *testing.T) {
 	b, c := breakers(0)
 	f := &cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: c.at.Add(time.Hour)}
-	b.Ended("", "claude", f)
-	if got := b.Open("", "claude"); got != f {
+	b.Ended("", "claude", "", f)
+	if got := b.Open("", "claude", ""); got != f {
 		t.Errorf("it is left alone because of %v", got)
 	}
 	c.at = c.at.Add(time.Hour)
-	if b.Open("", "claude") != nil {
+	if b.Open("", "claude", "") != nil {
 		t.Error("the limit does not end")
 	}
-	b.Ended("", "claude", &cli.Failure{Kind: cli.LimitReached})
-	if b.Open("", "claude") != nil {
+	b.Ended("", "claude", "", &cli.Failure{Kind: cli.LimitReached})
+	if b.Open("", "claude", "") != nil {
 		t.Error("a limit without an end leaves it alone for ever")
 	}
 }

@@ -166,7 +166,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	r.at.Session = string(r.session.ID)
 	r.entry = orchestrator.Turn{
 		ID: cli.TurnID(e.opts.Side.NewID()), Session: r.session.ID,
-		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Asks: q.Asks},
+		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Account: at.Accounts[r.Model.Agent], Asks: q.Asks},
 		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: r.hidden.String(q.Text),
 			Attachments: q.Context.Files},
 		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model,

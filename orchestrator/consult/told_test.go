@@ -426,14 +426,16 @@ func (gateway) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 func (gateway) Survey(context.Context, []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	return nil, nil
 }
-func (gateway) Default(context.Context, cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+func (gateway) Default(context.Context, cli.Sandbox, cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	return "claude", nil, nil
 }
 func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) {
 	return "", false
 }
-func (gateway) Refresh()                                  {}
-func (gateway) Logins(cli.Sandbox, cli.Agent) []cli.Login { return nil }
+func (gateway) Refresh()                                                         {}
+func (gateway) Accounts(context.Context, cli.Sandbox, cli.Agent) []cli.MenuEntry { return nil }
+
+func (gateway) Logins(cli.Sandbox, cli.Agent, cli.Account) []cli.Login { return nil }
 
 // shown is a chat that counts the entries which it called left out. It also collects the faults of the test.
 type shown struct {

@@ -55,7 +55,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
-		ChatID: of.ChatID, Lang: of.Lang, Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
+		ChatID: of.ChatID, Lang: of.Lang, Accounts: of.Accounts,
+		Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
 		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools, MaxTurns: of.MaxTurns,
 	}
 	at.ToolLists = append(append(at.ToolLists, of.ToolLists...), w.Tools...)

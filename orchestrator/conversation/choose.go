@@ -21,8 +21,12 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		return e.cancelRetries(ctx, id, by)
 	}
 	t, err := e.endedTurn(ctx, id, by)
-	if errors.Is(err, orchestrator.ErrStillOpen) && what == orchestrator.ActionLater {
+	account, other := what.Account()
+	switch {
+	case errors.Is(err, orchestrator.ErrStillOpen) && what == orchestrator.ActionLater:
 		return e.postpone(ctx, id, by)
+	case errors.Is(err, orchestrator.ErrStillOpen) && other:
+		return e.switchAccount(ctx, id, account, by)
 	}
 	if err != nil {
 		return orchestrator.Receipt{}, err
@@ -31,6 +35,9 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
 	wants := withoutJobWants(t.Wants)
+	if other {
+		return e.continueAs(ctx, t, account, by)
+	}
 	switch what {
 	case orchestrator.ActionAgain:
 		return e.repeat(ctx, t, wants, by)
@@ -130,7 +137,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, orchestrator.ErrNotAllowed
 	}
 	all, err := e.opts.Store.PlanLimits(ctx)
-	at := cli.LimitsOf(all, r.turn.Agent, r.req.Account).Reset(e.now())
+	at := cli.LimitsOf(all, r.turn.Agent, r.turn.Entry.Account).Reset(e.now())
 	if err != nil || at.IsZero() {
 		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}

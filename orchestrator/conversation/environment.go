@@ -81,7 +81,7 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 	return cli.Request{
 		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir,
 		AddDirs:   e.addDirs(id),
-		ToolLists: e.toolLists(conv, session.Dir),
+		ToolLists: e.toolLists(conv, session.Dir), Accounts: conv.Settings.Accounts,
 	}, err
 }
 

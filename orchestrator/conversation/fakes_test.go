@@ -42,7 +42,10 @@ type agent struct {
 	openings []opening // by Warm
 	living   cli.Living
 
-	substitute cli.Agent // for all agents; empty for none
+	instead struct {
+		agent    cli.Agent     // for all agents; empty for none
+		accounts []cli.Account // of each agent, apart from the default one
+	}
 }
 
 // opening is a call of Warm.
@@ -220,9 +223,20 @@ func (a *agent) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
 func (a *agent) Release(cli.Conversation) {}
-func (a *agent) Menu(_ context.Context, in cli.Sandbox, _ ...cli.Agent) []cli.MenuEntry {
+func (a *agent) Menu(_ context.Context, in cli.Sandbox, _ cli.Accounts, _ ...cli.Agent) []cli.MenuEntry {
 	return []cli.MenuEntry{{Agent: defaultIn(in)}}
 }
+
+// Accounts lists the default account, and those in accounts.
+func (a *agent) Accounts(_ context.Context, _ cli.Sandbox, agent cli.Agent) (all []cli.MenuEntry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, account := range append([]cli.Account{""}, a.instead.accounts...) {
+		all = append(all, cli.MenuEntry{Agent: agent, Account: account, Auth: cli.Auth{State: cli.Authenticated}})
+	}
+	return all
+}
+
 func (a *agent) CannotHold(cli.Agent, cli.Request) string { return "" }
 
 func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
@@ -245,21 +259,21 @@ func (a *agent) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, stri
 	defer a.mu.Unlock()
 	return a.fields, ""
 }
-func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+func (a *agent) Default(_ context.Context, in cli.Sandbox, _ cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	return defaultIn(in), nil, nil
 }
 
-func (a *agent) Refresh()                                  {}
-func (a *agent) Logins(cli.Sandbox, cli.Agent) []cli.Login { return nil }
-func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, string, func(cli.DeviceCode)) error {
+func (a *agent) Refresh()                                               {}
+func (a *agent) Logins(cli.Sandbox, cli.Agent, cli.Account) []cli.Login { return nil }
+func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, cli.Login, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 
 func (a *agent) Substitute(_ context.Context, _ cli.Sandbox, others []cli.Agent) (cli.Agent, bool) {
-	if slices.Contains(others, a.substitute) {
+	if slices.Contains(others, a.instead.agent) {
 		return "", false
 	}
-	return a.substitute, true
+	return a.instead.agent, true
 }
 
 // defaultIn is the agent of an environment if none was chosen.

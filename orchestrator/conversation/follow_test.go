@@ -75,7 +75,7 @@ func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 func TestASubstituteRunsTheTurn(t *testing.T) {
 	for _, kind := range []cli.FailureKind{cli.NotInstalled, cli.NotLoggedIn} {
 		h := openFailing(t, kind, nil, nil)
-		h.agent.substitute = "codex"
+		h.agent.instead.agent = "codex"
 		h.submit(t, here, "hello")
 		h.await(t, "done hello")
 		if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "to you", Updates: []int64{1 << 41}}, orchestrator.Wants{Agent: "claude"}); err != nil {
@@ -111,7 +111,7 @@ func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
 	h.submit(t, here, "three") // there is no substitute, so the agent is tried once
 	h.await(t, "failed three")
 	h.agent.mu.Lock()
-	h.agent.substitute = "codex"
+	h.agent.instead.agent = "codex"
 	h.agent.mu.Unlock()
 	h.submit(t, here, "four")
 	h.await(t, "done four")
@@ -137,7 +137,7 @@ func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 		h := openFailing(t, cli.LimitReached, nil, func(o *conversation.Options) {
 			o.Breakers, o.Limits = circuit.New(3, time.Now), policy
 		})
-		h.agent.substitute = "codex"
+		h.agent.instead.agent = "codex"
 		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 			if who == "codex" {
 				return echo(ctx, who, req, emit)
@@ -168,7 +168,7 @@ func TestAUsersChoicePassesTheBreaker(t *testing.T) {
 			{Kind: cli.LimitReached, Agent: "claude", ResetAt: time.Now().Add(time.Hour)}, {Kind: cli.Crashed, Agent: "claude"},
 		}
 		h := openFailing(t, cli.LimitReached, nil, func(o *conversation.Options) { o.Breakers, o.Limits = circuit.New(0, time.Now), policy })
-		h.agent.substitute = "codex"
+		h.agent.instead.agent = "codex"
 		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 			if who == "codex" || len(failures) == 0 {
 				return echo(ctx, who, req, emit)

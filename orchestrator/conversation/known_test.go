@@ -92,7 +92,7 @@ func (r *readers) start() {
 		r.shown.chat = o.Chat.(*chat)
 		o.Chat, o.HandoffTokens, o.Now, o.Retries, o.RetryAfter = &r.shown, r.budget, time.Now, 1, time.Millisecond
 	})
-	r.agent.reply, r.agent.substitute = r.reply, "gemini"
+	r.agent.reply, r.agent.instead.agent = r.reply, "gemini"
 	if err := r.Recover(context.Background()); err != nil {
 		r.t.Fatal(err)
 	}

@@ -58,6 +58,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.Agent, who.Model, e.now(), orchestrator.TurnRunning
+	e.useAccount(r.record, conv, t)
 	t.Entry.Role = e.roleOf(conv)
 	req, err := e.attemptRequest(r.record, conv, r.session, *t, who)
 	req.Budget = budget
@@ -101,8 +102,13 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
 	}
-	t.Agent, t.Model = who.Agent, who.Model
-	req, err := c.e.attemptRequest(ctx, withWants(conv, t.Wants), session, *t, who)
+	conv = withWants(conv, t.Wants)
+	if t.Agent != who.Agent { // otherwise the turn keeps its account, even if a user has chosen another one since
+		t.Agent = who.Agent
+		c.e.useAccount(ctx, conv, t)
+	}
+	t.Model = who.Model
+	req, err := c.e.attemptRequest(ctx, conv, session, *t, who)
 	req.Budget = budget
 	return req, session, err
 }
@@ -113,8 +119,9 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	role, _ := e.role(e.roleOf(conv))
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
-		Model: who.Model, Effort: who.Effort, ExtraArgs: e.turns().Agents[t.Agent].Args,
-		Sandbox: t.Sandbox, Session: string(s.ID), Files: orchestrator.Paths(t.Prompt.Attachments),
+		Model: who.Model, Effort: who.Effort, Accounts: conv.Settings.Accounts.With(t.Agent, t.Entry.Account),
+		ExtraArgs: e.turns().Agents[t.Agent].Args,
+		Sandbox:   t.Sandbox, Session: string(s.ID), Files: orchestrator.Paths(t.Prompt.Attachments),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
 		Resume: s.AgentSessions[t.AgentEnv()].ID, Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}

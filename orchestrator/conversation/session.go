@@ -229,6 +229,9 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 			if c.Session, c.Dir = s.ID, s.Dir; c.Agent != agent {
 				c.Agent, c.Model, c.Effort = agent, "", ""
 			}
+			for of := range s.AgentSessions {
+				c.Settings.Accounts = c.Settings.Accounts.With(of.Agent, of.Account)
+			}
 		})
 	})
 	e.opts.Gateway.Release(s.Conversation.Key())

@@ -145,8 +145,9 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 
 // settingsOf returns the settings of a conversation, with the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
-		Think: cmp.Or(c.Settings.Think, e.turns().Settings.Think)}
+	return orchestrator.Settings{Accounts: c.Settings.Accounts, Busy: e.busyOf(c),
+		Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
+		Think:  cmp.Or(c.Settings.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
@@ -279,12 +280,13 @@ func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation
 		who = turn.Choice{Agent: role.Agent, Model: role.Model}
 	}
 	if who.Agent == "" {
-		agent, instead, err := e.opts.Gateway.Default(ctx, in)
+		agent, instead, err := e.opts.Gateway.Default(ctx, in, conv.Settings.Accounts)
 		if err != nil {
 			return turn.Choice{}, err
 		}
 		who.Agent, who.Instead = agent, instead
 	}
+	who.Account = conv.Settings.Accounts[who.Agent]
 	own := e.turns().Agents[who.Agent]
 	who.Model, who.Effort = cmp.Or(who.Model, own.Model), cmp.Or(who.Effort, own.Effort)
 	return who, nil

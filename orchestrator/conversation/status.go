@@ -31,7 +31,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
-	st.Live.Resting = e.opts.Breakers.All(in)
+	st.Live.Resting = e.opts.Breakers.All(in, conv.Settings.Accounts)
 	if st.Live.Limits, err = e.opts.Store.PlanLimits(ctx); err != nil {
 		return orchestrator.Status{}, err
 	}
@@ -106,11 +106,13 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // turns report the error
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		for mode := range p.Cannot {
-			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode}) != "" {
+			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,
+				Accounts: conv.Settings.Accounts}) != "" {
 				p.Refused = append(p.Refused, mode)
 			}
 		}
 		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, ToolLists: lists,
+			Accounts: conv.Settings.Accounts,
 			MaxTurns: e.boundsOf(conv, session.Dir).MaxTurns})
 	}
 	return p, nil
@@ -138,26 +140,26 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 	return e.menu(ctx, id, ctx, only...)
 }
 
-// placeOf returns the working directory and the environment of a conversation's next turn.
-func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (dir string, in cli.Sandbox, err error) {
+// placeOf returns the working directory, the environment and the accounts of a conversation's next turn.
+func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (at cli.Request, err error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
-		return "", "", fmt.Errorf("load conversation: %w", err)
+		return at, fmt.Errorf("load conversation: %w", err)
 	}
 	session, in, err := e.nextPlace(ctx, conv)
-	return session.Dir, in, err
+	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 
 // menu asks the agents for their models until asking ends.
 func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
-	_, in, err := e.placeOf(ctx, id)
+	at, err := e.placeOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	entries := e.opts.Gateway.Menu(asking, in, only...)
+	entries := e.opts.Gateway.Menu(asking, at.Sandbox, at.Accounts, only...)
 	for i := range entries {
-		entries[i].Resting = e.opts.Breakers.Open(in, entries[i].Agent)
+		entries[i].Resting = e.opts.Breakers.Open(at.Sandbox, entries[i].Agent, entries[i].Account)
 	}
 	return entries, nil
 }

@@ -246,9 +246,9 @@ type slowStart struct {
 	begin chan struct{}
 }
 
-func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+func (s slowStart) Default(ctx context.Context, in cli.Sandbox, of cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	<-s.begin
-	return s.agent.Default(ctx, in)
+	return s.agent.Default(ctx, in, of)
 }
 
 func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {

@@ -59,7 +59,8 @@ func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.Agent, Sandbox: in}, who)
+	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.Agent, Sandbox: in,
+		Entry: orchestrator.Entry{Account: who.Account}}, who)
 	return who.Agent, req, err
 }
 

@@ -1,8 +1,8 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -100,7 +100,7 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 		Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
 		Created: now, Used: now,
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent,
-			Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
+			Account: all[i].Account, Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
 	}
 	return s, b.engine.Begin(ctx, s, agent)
 }
@@ -115,23 +115,31 @@ func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, 
 	if err != nil {
 		return "", "", err
 	}
-	own := map[cli.Agent]cli.AgentSessionID{}
-	for of, has := range st.Session.AgentSessions {
+	var own []orchestrator.AgentEnv
+	for of := range st.Session.AgentSessions {
 		if of.Sandbox == st.Sandbox && of.Lane == orchestrator.MainLane {
-			own[of.Agent] = has.ID
+			own = append(own, of)
 		}
 	}
-	agents := slices.Sorted(maps.Keys(own))
-	if len(agents) == 0 {
+	if len(own) == 0 {
 		return "", "", orchestrator.ErrNoSession
 	}
-	agent := agents[0]
-	if own[st.Agent] != "" {
-		agent = st.Agent
+	rank := func(of orchestrator.AgentEnv) int {
+		switch {
+		case of.Agent != st.Agent:
+			return 2
+		case of.Account != st.Settings.Accounts[of.Agent]:
+			return 1
+		}
+		return 0
 	}
-	b.agents.Release(by.Conversation.Key())
-	line, err := b.agents.ResumeCommand(ctx, agent, cli.Request{
-		Sandbox: st.Sandbox, Session: string(st.Session.ID), Dir: st.Session.Dir, Resume: own[agent],
+	of := slices.MinFunc(own, func(x, y orchestrator.AgentEnv) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Account, y.Account))
 	})
-	return agent, line, err
+	b.agents.Release(by.Conversation.Key())
+	line, err := b.agents.ResumeCommand(ctx, of.Agent, cli.Request{
+		Sandbox: st.Sandbox, Session: string(st.Session.ID), Dir: st.Session.Dir,
+		Resume: st.Session.AgentSessions[of].ID, Accounts: cli.Accounts{of.Agent: of.Account},
+	})
+	return of.Agent, line, err
 }

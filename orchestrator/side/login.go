@@ -30,8 +30,8 @@ type LoginOptions struct {
 	Chat    orchestrator.Chat
 	Owner   orchestrator.PersonID // gets the codes; 0 disables log-ins with a code
 	Tokens  Tokens
-	// Place returns the working directory and the environment of a conversation's next turn.
-	Place func(ctx context.Context, id orchestrator.ConversationID) (dir string, in cli.Sandbox, err error)
+	// Place returns the working directory, the environment and the accounts of a conversation's next turn.
+	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
 	Life  context.Context                // log-ins end with this context
 	Enter func() (leave func(), ok bool) // registers work; the owner of Life waits for leave
 	Lang  *lang.Choices
@@ -40,11 +40,11 @@ type LoginOptions struct {
 
 // Tokens stores the tokens of agents. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try gives a token to an agent, in an environment variable, until undo is called or ductor restarts. After Try, no
-	// log, message or stored row contains the token.
-	Try func(agent cli.Agent, variable, token string) (undo func())
+	// Try gives a token to an account of an agent (see cli.Account.Of), in an environment variable, until undo is
+	// called or ductor restarts. After Try, no log, message or stored row contains the token.
+	Try func(of, variable, token string) (undo func())
 	// Keep stores the token for the next processes of ductor.
-	Keep func(agent cli.Agent, variable, token string) error
+	Keep func(of, variable, token string) error
 }
 
 // LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. Safe for
@@ -52,7 +52,7 @@ type Tokens struct {
 type LoginDesk struct {
 	o       LoginOptions
 	running sync.Map // functions that cancel the running log-ins, by orchestrator.AgentEnv
-	trying  sync.Map // agents (cli.Agent) whose token is being checked
+	trying  sync.Map // accounts (cli.Account.Of) whose token is being checked
 }
 
 // NewLoginDesk returns a LoginDesk.
@@ -60,16 +60,16 @@ func NewLoginDesk(o LoginOptions) *LoginDesk { return &LoginDesk{o: o} }
 
 // Logins implements agent.LoginService.
 func (d *LoginDesk) Logins(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error) {
-	_, in, err := d.o.Place(ctx, id)
+	at, err := d.o.Place(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return d.o.Gateway.Logins(in, agent), nil
+	return d.o.Gateway.Logins(at.Sandbox, agent, at.Accounts[agent]), nil
 }
 
 // LogIn implements agent.LoginService. Messages about a log-in with a code go to the private chat of the owner.
 func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error {
-	_, in, err := d.o.Place(ctx, by.Conversation)
+	at, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.
 		return orchestrator.ErrBadChoice
 	}
 	life, cancel := context.WithCancelCause(d.o.Life)
-	of := orchestrator.AgentEnv{Agent: agent, Sandbox: in}
+	of := orchestrator.AgentEnv{Agent: agent, Account: way.Account, Sandbox: at.Sandbox}
 	if _, runs := d.running.LoadOrStore(of, cancel); runs {
 		cancel(nil)
 		return nil
@@ -105,8 +105,9 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 	to orchestrator.ConversationID) {
 	ctx, stop := context.WithTimeout(life, loginWait)
 	defer stop()
-	p, name := d.o.Lang.Of(to.Chat), of.Agent.Name()
-	err := d.o.Gateway.LogIn(ctx, of.Sandbox, of.Agent, way.ID,
+	p := d.o.Lang.Of(to.Chat)
+	name := of.Account.NameOf(p, of.Agent)
+	err := d.o.Gateway.LogIn(ctx, of.Sandbox, of.Agent, way,
 		func(c cli.DeviceCode) { d.tell(to, p.Text("turn.log-in", name, c.URL, c.Code)) })
 	switch {
 	case err == nil:
@@ -133,11 +134,12 @@ func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
 
 // CancelLogIn implements agent.LoginService.
 func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error) {
-	_, in, err := d.o.Place(ctx, by.Conversation)
+	at, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
 		return false, err
 	}
-	cancel, runs := d.running.Load(orchestrator.AgentEnv{Agent: agent, Sandbox: in})
+	cancel, runs := d.running.Load(
+		orchestrator.AgentEnv{Agent: agent, Account: at.Accounts[agent], Sandbox: at.Sandbox})
 	if runs {
 		cancel.(context.CancelCauseFunc)(errCancelled)
 	}
@@ -148,47 +150,49 @@ func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agen
 // rejects it.
 func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
 	token string) error {
-	dir, in, err := d.o.Place(ctx, by.Conversation)
+	at, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
 		return err
 	}
-	// Check only one token of an agent at a time, because a token applies in all environments.
-	if _, tries := d.trying.LoadOrStore(agent, true); tries {
+	at.Session, at.Accounts = "log-in", at.Accounts.With(agent, way.Account)
+	of := way.Account.Of(agent)
+	// Check only one token of an account at a time, because a token applies in all environments.
+	if _, tries := d.trying.LoadOrStore(of, true); tries {
 		return orchestrator.ErrStillOpen
 	}
 	leave, open := d.o.Enter()
 	if !open {
-		d.trying.Delete(agent)
+		d.trying.Delete(of)
 		return orchestrator.ErrShutdown
 	}
-	undo := d.o.Tokens.Try(agent, way.Variable, token)
+	undo := d.o.Tokens.Try(of, way.Variable, token)
 	go func() {
 		defer leave()
-		defer d.trying.Delete(agent)
+		defer d.trying.Delete(of)
 		d.o.Gateway.Refresh()
-		at := cli.Request{Dir: dir, Sandbox: in, Session: "log-in", ChatID: by.Conversation.Chat}
 		tried := d.try(at, agent, by.Person)
 		var f *cli.Failure
 		refused := errors.As(tried, &f) && (f.Kind == cli.NotLoggedIn || f.Kind == cli.Forbidden)
 		var kept error
 		if !refused {
-			kept = d.o.Tokens.Keep(agent, way.Variable, token)
+			kept = d.o.Tokens.Keep(of, way.Variable, token)
 		}
 		if refused || kept != nil {
 			undo()
 			d.o.Gateway.Refresh()
 		}
 		p := d.o.Lang.Of(by.Conversation.Chat)
+		name := way.Account.NameOf(p, agent)
 		switch {
 		case refused:
-			d.tell(by.Conversation, p.Text("turn.token-refused", agent.Name(), way.Command))
+			d.tell(by.Conversation, p.Text("turn.token-refused", name, way.Command))
 		case kept != nil:
 			d.o.Log.Error("store a token", "agent", agent, "err", kept)
-			d.tell(by.Conversation, p.Text("turn.not-logged-in", agent.Name(), reasonOf(kept)))
+			d.tell(by.Conversation, p.Text("turn.not-logged-in", name, reasonOf(kept)))
 		case tried != nil:
-			d.tell(by.Conversation, p.Text("turn.token-unchecked", agent.Name(), reasonOf(tried)))
+			d.tell(by.Conversation, p.Text("turn.token-unchecked", name, reasonOf(tried)))
 		default:
-			d.tell(by.Conversation, p.Text("turn.logged-in", agent.Name()))
+			d.tell(by.Conversation, p.Text("turn.logged-in", name))
 		}
 	}()
 	return nil

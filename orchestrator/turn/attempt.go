@@ -46,7 +46,7 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	}
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
-		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, result.Err)
+		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, t.turn.Entry.Account, result.Err)
 	}
 	return result, promptSent
 }

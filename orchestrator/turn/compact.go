@@ -130,5 +130,7 @@ func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn 
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		r.opts.Log.Info("an agent does not report its context", "agent", who, "err", err)
 	}
-	return r.lastFill(ctx, orchestrator.SessionID(req.Session), orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
+	return r.lastFill(ctx, orchestrator.SessionID(req.Session), orchestrator.AgentEnv{
+		Agent: who, Account: req.Accounts[who], Sandbox: req.Sandbox,
+	})
 }

@@ -19,7 +19,7 @@ type followUps struct {
 // followUp reports whether another attempt follows after a failure in which the agent ran nothing. It returns the agent
 // of that attempt. It waits until the attempt may start.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
-	breakers, in, f := t.runner.opts.Breakers, t.turn.Sandbox, result.Err
+	breakers, in, account, f := t.runner.opts.Breakers, t.turn.Sandbox, t.turn.Entry.Account, result.Err
 	ran, _ := t.Events.Ran()
 	if f == nil || ran || result.Text != "" || t.ctx.Err() != nil || result.Aborted || result.Detached {
 		return Choice{}, false
@@ -27,13 +27,14 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	same := Choice{Agent: t.turn.Agent, Model: t.turn.Model, Effort: effort}
 	switch t.runner.automatic(f.Kind) {
 	case orchestrator.AutomaticOnce:
-		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) || !breakers.MayRepeat(in, t.turn.Agent) {
+		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) ||
+			!breakers.MayRepeat(in, t.turn.Agent, account) {
 			return Choice{}, false
 		}
 		so.repeated = true
 		return same, true
 	case orchestrator.AutomaticRetries:
-		if so.retries >= t.runner.opts.Settings().Retries || !breakers.MayRepeat(in, t.turn.Agent) {
+		if so.retries >= t.runner.opts.Settings().Retries || !breakers.MayRepeat(in, t.turn.Agent, account) {
 			return Choice{}, false
 		}
 		so.retries++
@@ -44,7 +45,7 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 			return Choice{}, false
 		}
 		so.substituted = true
-		breakers.Ended(in, t.turn.Agent, f)
+		breakers.Ended(in, t.turn.Agent, account, f)
 		t.Events.Show(cli.Substituted{By: other.Agent, Why: f})
 		return other, true
 	}
@@ -55,7 +56,7 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 // turns for a while. A usage limit alone needs orchestrator.LimitHandOff. A turn that names its agent gets no
 // substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
-	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
+	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
 	if resting == nil || limited && r.opts.Settings().Limits != orchestrator.LimitHandOff || t.Again != "" {
 		return who
@@ -86,7 +87,7 @@ func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 }
 
 func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cli.Agent) []cli.Agent {
-	for _, f := range r.opts.Breakers.All(t.Sandbox) {
+	for _, f := range r.opts.Breakers.All(t.Sandbox, cli.Accounts{t.Agent: t.Entry.Account}) {
 		failed = append(failed, f.Agent)
 	}
 	for id := t.Again; id != ""; {
@@ -186,12 +187,13 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	for _, a := range offer {
 		switch a {
 		case orchestrator.ActionLater:
-			if !later {
-				continue
+			if later {
+				out.At, out.Offer = f.ResetAt, append(out.Offer, a)
 			}
-			out.At = f.ResetAt
+			out.Offer = append(out.Offer, t.accountActions(f)...)
+			continue
 		case orchestrator.ActionLogIn:
-			if o.Owner == 0 || len(o.Gateway.Logins(t.turn.Sandbox, f.Agent)) == 0 {
+			if o.Owner == 0 || len(o.Gateway.Logins(t.turn.Sandbox, f.Agent, t.accountOf(f.Agent))) == 0 {
 				continue
 			}
 			out.Who = f.Agent

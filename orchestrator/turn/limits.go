@@ -1,6 +1,12 @@
 package turn
 
-import "ductor/cli"
+import (
+	"context"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
 
 // loadLimits passes the stored limits of the agent's account to the Fanout.
 func (a *attempt) loadLimits() {
@@ -8,18 +14,76 @@ func (a *attempt) loadLimits() {
 	if err != nil {
 		a.log().Warn("load plan limits", "err", err)
 	}
-	a.Events.Show(cli.LimitsReported{AccountLimits: cli.LimitsOf(all, a.turn.Agent, a.req.Account)})
+	a.Events.Show(a.withOthers(cli.LimitsOf(all, a.turn.Agent, a.turn.Entry.Account)))
 }
 
 // mergeLimits stores limits that the agent reported, and returns all stored limits of the account.
 func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
-	ev.Agent, ev.Account = a.turn.Agent, a.req.Account
+	ev.Agent, ev.Account = a.turn.Agent, a.turn.Entry.Account
 	known, err := a.runner.opts.Store.MergeLimits(a.record, ev.AccountLimits, a.runner.opts.Now())
 	if err != nil {
 		a.log().Warn("store plan limits", "err", err)
 		known = a.Events.Limits()
 	}
-	return cli.LimitsReported{AccountLimits: known}
+	return a.withOthers(known)
+}
+
+// withOthers adds the accounts to which a user can switch before a limit is reached.
+func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
+	ev := cli.LimitsReported{AccountLimits: known}
+	if len(known.Near(a.runner.opts.Now()).Limits) > 0 {
+		ev.Others = a.otherAccounts(cli.AtOnce(a.record))
+	}
+	return ev
+}
+
+// mostOthers limits the accounts that are offered after a turn.
+const mostOthers = 2
+
+// otherAccounts returns other accounts of the agent that are logged in and not at their limits.
+func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
+	o, now := &t.runner.opts, t.runner.opts.Now()
+	all := o.Gateway.Accounts(ctx, t.turn.Sandbox, t.turn.Agent)
+	if len(all) < 2 {
+		return nil
+	}
+	limits, err := o.Store.PlanLimits(t.record)
+	if err != nil {
+		t.log().Warn("load plan limits", "err", err)
+	}
+	for _, e := range all {
+		resting := o.Breakers.Open(t.turn.Sandbox, t.turn.Agent, e.Account)
+		if e.Account != t.turn.Entry.Account && e.Err == nil && e.Auth.State == cli.Authenticated &&
+			(resting == nil || resting.Kind != cli.LimitReached) && len(others) < mostOthers &&
+			!cli.LimitsOf(limits, t.turn.Agent, e.Account).Reached(now) {
+			others = append(others, e.Account)
+		}
+	}
+	return others
+}
+
+// loginWait limits the time for checking the log-ins of other accounts.
+const loginWait = 5 * time.Second
+
+// accountActions returns the actions that run the prompt with other accounts after a limit was reached.
+func (t *Turn) accountActions(f *cli.Failure) (actions []orchestrator.Action) {
+	if f.Agent != t.turn.Agent {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.record, loginWait)
+	defer cancel()
+	for _, account := range t.otherAccounts(ctx) {
+		actions = append(actions, orchestrator.ActionAccount(account))
+	}
+	return actions
+}
+
+// accountOf returns the account of an agent in the turn. It is empty for an agent that did not run it.
+func (t *Turn) accountOf(agent cli.Agent) cli.Account {
+	if agent != t.turn.Agent {
+		return ""
+	}
+	return t.turn.Entry.Account
 }
 
 // Limits returns the last reported limits of the agent's account.

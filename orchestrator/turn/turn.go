@@ -91,9 +91,10 @@ type Conversation interface {
 
 // Choice is the agent, model and effort for a turn.
 type Choice struct {
-	Agent  cli.Agent
-	Model  cli.ModelID
-	Effort cli.Effort
+	Agent   cli.Agent
+	Account cli.Account // empty if another agent runs the turn than the chosen one: the conversation then sets it
+	Model   cli.ModelID
+	Effort  cli.Effort
 	// Instead is the failure of the configured agent if this agent runs the turn in its place. Otherwise it is nil.
 	Instead *cli.Failure
 }

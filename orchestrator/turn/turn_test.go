@@ -35,7 +35,12 @@ func (c *conversation) RunLater(_ context.Context, _ orchestrator.Turn, at time.
 }
 
 // gateway has one agent, so that no other takes its place.
-type gateway struct{ orchestrator.Gateway }
+type gateway struct {
+	orchestrator.Gateway
+	accounts []cli.MenuEntry
+}
+
+func (g gateway) Accounts(context.Context, cli.Sandbox, cli.Agent) []cli.MenuEntry { return g.accounts }
 
 func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) {
 	return "", false
@@ -60,5 +65,64 @@ func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 		if waits == ran || slices.Contains(c.later, resets) == ran || !out.Recovery.At.Equal(resets) {
 			t.Errorf("ran: %v, offers %v, runs at %v", ran, out.Recovery, c.later)
 		}
+	}
+}
+
+// limits is a store with plan limits.
+type limits struct {
+	orchestrator.Store
+	all []cli.AccountLimits
+}
+
+func (s limits) PlanLimits(context.Context) ([]cli.AccountLimits, error) { return s.all, nil }
+
+// At a limit a turn offers the accounts that can answer: at most two, logged in, and not at their own limits.
+func TestOtherAccountsAreOfferedAtALimit(t *testing.T) {
+	now := time.Now()
+	entry := func(account cli.Account, state cli.AuthState, err error) cli.MenuEntry {
+		return cli.MenuEntry{Agent: "claude", Account: account, Auth: cli.Auth{State: state}, Err: err}
+	}
+	full := func(account cli.Account, of string) cli.AccountLimits {
+		return cli.AccountLimits{Agent: "claude", Account: account, Limits: []cli.PlanLimit{
+			{Window: cli.LimitWindow{Span: 5 * time.Hour, Of: of}, Used: 1, Resets: now.Add(time.Hour), Seen: now},
+		}}
+	}
+	breakers := circuit.New(0, time.Now)
+	breakers.Ended("", "claude", "resting", &cli.Failure{Kind: cli.LimitReached, ResetAt: now.Add(time.Hour)})
+	r := NewRunner(Options{
+		Gateway: gateway{accounts: []cli.MenuEntry{
+			entry("", cli.Authenticated, nil), entry("work", cli.Authenticated, nil), entry("out", cli.Installed, nil),
+			entry("full", cli.Authenticated, nil), entry("resting", cli.Authenticated, nil),
+			entry("elsewhere", cli.Authenticated, cli.ErrLoading), entry("opus", cli.Authenticated, nil),
+			entry("third", cli.Authenticated, nil),
+		}},
+		Store:    limits{all: []cli.AccountLimits{full("", ""), full("full", ""), full("opus", "opus")}},
+		Breakers: breakers, Later: true, Lang: &lang.Choices{}, Now: time.Now,
+		Settings: func() Settings { return Settings{} }, Log: slog.New(slog.DiscardHandler),
+	})
+	failed := func(account cli.Account, f cli.Failure) []orchestrator.Action {
+		turn := orchestrator.Turn{ID: "t", Agent: "claude", Entry: orchestrator.Entry{Account: account}}
+		return r.New(t.Context(), Start{Turn: turn}).recovery(&f).Offer
+	}
+	limit := cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: now.Add(time.Hour)}
+	for _, tc := range []struct {
+		account cli.Account
+		failure cli.Failure
+		want    []orchestrator.Action
+	}{
+		{"", limit, []orchestrator.Action{"later", "account/work", "account/opus", "drop"}},
+		// The default account is at its limit.
+		{"work", limit, []orchestrator.Action{"later", "account/opus", "account/third", "drop"}},
+		{"", cli.Failure{Kind: cli.Crashed, Agent: "claude"}, []orchestrator.Action{"again"}},
+	} {
+		if got := failed(tc.account, tc.failure); !slices.Equal(got, tc.want) {
+			t.Errorf("after %s, the account %q offers %v, want %v", tc.failure.Kind, tc.account, got, tc.want)
+		}
+	}
+	if account, is := orchestrator.ActionAccount("").Account(); !is || account != "" {
+		t.Errorf("the action of the default account is of %q, %v", account, is)
+	}
+	if _, is := orchestrator.ActionAgain.Account(); is {
+		t.Error("another action counts as one of an account")
 	}
 }

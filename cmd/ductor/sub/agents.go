@@ -17,6 +17,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/acp"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/nearest"
 )
@@ -80,6 +81,13 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 			used = "no; to use it: ductor agents add " + name
 		}
 		rows[name] = used + "\t" + cli.OneLine(s.String(), maxState)
+	}
+	accounts, err := app.ProbeAccounts(ctx, cfg)
+	for _, s := range accounts {
+		rows[s.Account.Of(s.Agent)] = "in /account\t" + cli.OneLine(s.String(), maxState)
+	}
+	if err != nil {
+		return err
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tUSED\tSTATE")

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"ductor/cli"
+	"ductor/cli/acp"
+)
+
+// stateHome is where an agent keeps its state: in the directory that a variable names, or else in a folder of the home.
+type stateHome struct{ variable, folder string }
+
+func stateHomes() map[string]stateHome {
+	return map[string]stateHome{
+		"claude": {"CLAUDE_CONFIG_DIR", ".claude"}, "codex": {"CODEX_HOME", ".codex"},
+		"gemini": {"GEMINI_CLI_HOME", ""}, "copilot": {"COPILOT_HOME", ".copilot"},
+	}
+}
+
+// Accounts returns the accounts of an agent, by name.
+func (a Agents) Accounts(agent string) map[string]cli.AccountSettings {
+	if s, ok := a.ACP[agent]; ok {
+		return s.Accounts
+	}
+	return a.Own()[cli.Agent(agent)].Accounts
+}
+
+// Uses reports whether the configuration uses an account, as cli.Account.Of names it.
+func (a Agents) Uses(of string) bool {
+	agent, account, named := strings.Cut(of, "@")
+	_, there := a.Accounts(agent)[account]
+	return a.Enabled(agent) && (there || !named)
+}
+
+// AccountVariable returns the variable with the home of an agent's account. It returns "" if ductor knows none.
+func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
+
+func (a Agents) stateHome(agent string) stateHome {
+	if s, ok := a.ACP[agent]; ok {
+		e, _ := acp.EntryOf(s.Path)
+		return stateHome{e.Home, strings.TrimPrefix(strings.Join(e.State, ""), "~/")}
+	}
+	return stateHomes()[agent]
+}
+
+// accountName matches the names of accounts, which stand in buttons.
+var accountName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) })
+
+// checkAccounts checks the accounts of all agents. The homes are absolute. Warnings go to c.
+func (c *Config) checkAccounts(p *problems, env Environment) {
+	for _, agent := range c.Agents.Names() {
+		state, accounts := c.Agents.stateHome(agent), c.Agents.Accounts(agent)
+		table, homes := c.Agents.Table(agent)+".accounts", map[string]string{}
+		if len(accounts) > 0 && state.variable == "" {
+			p.add(table, "no variable is known that leads %s to another home, so it can have only one account", agent)
+			continue
+		}
+		homes[cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))] =
+			"the default account"
+		for _, name := range slices.Sorted(maps.Keys(accounts)) {
+			key, home := below(table, name), accounts[name].Home
+			real := cli.RealPath(home)
+			doubt, err := checkHome(home)
+			switch {
+			case !accountName().MatchString(name) || name == "default":
+				p.add(key, "an account's name is at most 20 small letters, digits and dashes, such as work; "+
+					"the account without a name is called default")
+			case home == "":
+				p.add(key+".home", "an account needs a home: a directory for the agent's log-in and sessions")
+			case homes[real] != "":
+				p.add(key+".home", "%s has this home", homes[real])
+			case c.inProject(home) || c.inProject(real):
+				p.add(key+".home", "agents work there, and what they write could change the log-in; "+
+					"choose a directory outside of all projects")
+			case err != nil:
+				p.add(key+".home", "%v", err)
+			case doubt != "":
+				c.Warnings = append(c.Warnings, key+".home: "+doubt)
+			}
+			homes[real] = "the account " + name
+		}
+	}
+}
+
+// inProject reports whether agents may work in a directory.
+func (c *Config) inProject(dir string) bool {
+	all := slices.Concat(c.Projects.Roots, c.Projects.AddDirs, []string{c.Projects.DefaultDir})
+	for _, named := range c.Projects.Named {
+		all = append(all, named.Dir)
+	}
+	for _, named := range c.Sandbox.Projects {
+		all = append(all, named.Dir)
+	}
+	return slices.ContainsFunc(all, func(root string) bool {
+		return root != "" && (cli.Lies(dir, root) || cli.Lies(dir, cli.RealPath(root)))
+	})
+}
+
+// checkHome checks the directory of an account, which may be missing. A doubt is no error.
+func checkHome(dir string) (doubt string, err error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return "", nil // ductor creates it, or reports why it cannot
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is not a directory", dir)
+	case info.Mode().Perm()&0o022 != 0:
+		return "", fmt.Errorf("others may write to %s; run: chmod 700 %s", dir, shellWord(dir))
+	case info.Mode().Perm()&fs.FileMode(0o055) != 0:
+		return fmt.Sprintf("others may read %s; run: chmod 700 %s", dir, shellWord(dir)), nil
+	}
+	return "", nil
+}
