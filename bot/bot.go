@@ -35,60 +35,60 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // file directory of your own Bot API server with --local; empty for none
+	APIFiles  string            // directory where your own Bot API server (--local) puts files; empty if you run none
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
-	Scrub     *tgapi.Scrubber   // default: knows only the token
+	Scrub     *tgapi.Scrubber   // default: removes only the token
 
 	Journal    orchestrator.Journal
-	UploadsDir string // for files that users send; created with mode 0700
-	SpoolDir   string // for files that wait to be sent; created with mode 0700
-	MaxUpload  int64  // maximum bytes of a fetched file; default: the limit of Telegram, or of the server with APIFiles
+	UploadsDir string // stores the files that users send; created with mode 0700
+	SpoolDir   string // stores files until they are sent; created with mode 0700
+	MaxUpload  int64  // limit for a fetched file, in bytes; default: the limit of Telegram or of your server
 
 	Allow updates.Allow
-	Users users.Directory       // for /pair and /users; nil: all users are in the configuration
-	Owner orchestrator.PersonID // gets private notices of polling trouble; 0: no user does
+	Users users.Directory       // for /pair and /users; nil: only the configuration defines users
+	Owner orchestrator.PersonID // gets a private notice if polling fails; 0: no user gets one
 
-	Lost        time.Time                           // earlier messages may have been handled without a trace
+	Lost        time.Time                           // ductor may have lost track of messages before this time
 	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
 	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
 	Aliases func() map[string]naming.Alias // returns the current aliases for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available
-	Offers  menu.Offers                    // new agents, for /model
+	Offers  menu.Offers                    // offers of new agents, for /model
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions
 	Projects orchestrator.Projects    // for /project
 	Steps    orchestrator.Steps       // for the Steps buttons
-	Consults orchestrator.Consults    // for /consult and /group; nil: not available. Attach can set it later
-	Group    func() []string          // models that answer /group now; nil or none: choose them automatically
-	Files    orchestrator.Files       // files of projects; nil: none are sent
+	Consults orchestrator.Consults    // for /consult and /group; nil: not available; Attach can set it later
+	Group    func() []string          // returns the models that answer /group; nil or none: choose automatically
+	Files    orchestrator.Files       // sends files of projects; nil: send none
 	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
 	// Checks runs the checks for /doctor. It may be nil.
 	Checks func(context.Context) checks.Report
 
-	// SetAway is for "/terminal on" and "/terminal off"; see sessions.Options. If it is nil, terminals do not ask in
-	// chats.
+	// SetAway handles "/terminal on" and "/terminal off"; see sessions.Options. If it is nil, agents in terminals do
+	// not ask in chats.
 	SetAway func(by orchestrator.Press, choice string) error
 
 	FileMarks bool // answers may name files to send
 
-	Listener updates.Listener // turns speech into text; nil: users get instructions how to set one up
-	Confirm  bool             // users confirm transcripts
+	Listener updates.Listener // turns speech into text; nil: users get instructions for installing one
+	Confirm  bool             // senders confirm the transcripts of their speech
 
-	// Noticed gets the text of every message that is neither a card nor an approval, before it is sent. After a failure
-	// it may get the text again; key identifies it. It must not block. It may be nil.
+	// Noticed gets the text of every message that is neither a card nor an approval, before the message is sent. If
+	// sending fails, Noticed may get the text again with the same key. It must not block. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	Lang  *lang.Choices           // language of every text for users
 	Quiet func(at time.Time) bool // reports whether reminders are silent; nil: never
 
 	Outbox outbox.Options
-	Cards  card.Options // New fills in the dependencies
+	Cards  card.Options // look of the cards; New sets its dependencies
 
-	Silence func() time.Duration // returns the silence of an agent after which the chat is notified; nil or 0 for never
+	Silence func() time.Duration // returns the silence after which a chat is notified; nil or 0: never
 
 	Log *slog.Logger // nil discards
 }
@@ -116,8 +116,8 @@ const PollTimeout = 50 * time.Second
 // stopPatience is the longest wait of a shutdown for handlers.
 const stopPatience = 10 * time.Second
 
-// New returns a Bot, and loads the budgets of chats. It makes no call. From now on everything shown through Chat is
-// sent, except notices, which Run sends. Close ends it.
+// New returns a Bot and loads the budgets of chats. New makes no call to Telegram. The Bot sends everything that the
+// orchestrator shows through Chat, except notices, which it sends only after Run has started. Call Close at the end.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -180,7 +180,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	return b, nil
 }
 
-// cardOptions returns the configured options of cards with their dependencies.
+// cardOptions completes the configured options of cards with their dependencies.
 func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
@@ -235,7 +235,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Attach sets the service that asks models, which is created after the Bot. Call it before Run.
+// Attach sets the service that asks models. The service is created after the Bot. Call Attach before Run.
 func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
 
 // PruneUploads removes files that users sent before a time, and returns their number.
@@ -251,11 +251,11 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
 // Run serves users until ctx is done. It first handles the updates that the previous process left in the journal, and
-// then polls. It returns when no handler is running. Updates that were not handled stay in the journal. Content that
-// the orchestrator shows after that is still sent, until Close. Call Run once.
+// then polls. It returns when no handler is running. Updates that were not handled stay in the journal. The Bot still
+// sends what the orchestrator shows between Run's return and Close. Call Run once.
 //
-// Run returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the journal's
-// disk fails, or the error of the journal.
+// Run returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the
+// journal's disk fails, or the error of the journal.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	me, err := updates.Identify(ctx, b.api, b.log)
 	if err != nil || ctx.Err() != nil {
@@ -306,7 +306,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	return p.Run(ctx)
 }
 
-// startMessages starts sending owed messages. That continues until Close.
+// startMessages starts sending the messages that were not delivered yet. Sending continues until Close.
 func (b *Bot) startMessages() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.endMessages = cancel
@@ -333,8 +333,8 @@ func (b *Bot) Close(ctx context.Context) error {
 // preparePatience bounds the duration of prepare.
 const preparePatience = 30 * time.Second
 
-// prepare removes a webhook and publishes the command menu. It is not worth waiting for either: polling reports a
-// webhook that is still set, and commands work without a menu.
+// prepare removes a webhook and publishes the command menu. The bot polls without waiting for prepare: a poll reports
+// a webhook that is still set, and commands work without a menu.
 func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
@@ -351,7 +351,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 	for i, l := range lang.Languages() {
 		menu := map[string]any{"commands": commands(l.Printer())}
-		if i > 0 { // the first is for all other languages
+		if i > 0 { // the first language is the default for all others
 			menu["language_code"] = l
 		}
 		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {

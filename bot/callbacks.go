@@ -21,8 +21,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of buttons. Most buttons contain the name of their object, so they still work after a restart; the domain
-// then decides whether the action is still possible. The buttons of menus contain a nonce instead.
+// Actions of buttons. Most buttons contain the id of their turn, approval or job, so they still work after a restart.
+// The domain then decides whether the action is still possible. The buttons of menus contain a nonce instead.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -30,8 +30,8 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
-	actBoth      = "B" // start over with a later message
-	actKeep      = "k" // on the offer to restart: do not
+	actBoth      = "B" // start over with the prompts of both turns
+	actKeep      = "k" // decline the offer to restart
 )
 
 // turnButtons creates the buttons of cards and notices.
@@ -65,8 +65,8 @@ func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
 }
 
-// callbacks answers presses of buttons. Every press gets an answer. A press that is too late or comes from another chat
-// changes nothing.
+// callbacks handles and answers presses of buttons. A press that is too late or comes from another chat changes
+// nothing.
 type callbacks struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -78,8 +78,8 @@ type callbacks struct {
 	buttons  map[string]button // by action
 }
 
-// button is the handler for buttons of one action, and the right that they need. Screens that show and change things
-// check further rights where they change something.
+// button is the handler for the buttons of one action, and the right that a press requires. Screens check further
+// rights before they change something.
 type button struct {
 	right orchestrator.Right
 	act   pressFunc
@@ -111,7 +111,7 @@ func onMessage(
 	}
 }
 
-// inChat adapts a handler that does the same for each user of a chat.
+// inChat adapts a handler that treats all users of a chat alike.
 func inChat(
 	press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error),
 ) pressFunc {
@@ -225,7 +225,7 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.stopping"), err
 }
 
-// menu handles a button of a menu. If the choice cannot be stored, the message reports that.
+// menu handles a button of a menu. If the choice cannot be stored, the menu's message reports the error.
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
@@ -237,7 +237,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Answer, err
 }
 
-// display handles the answer to the question about rich messages, which is asked once.
+// display handles the answer to the question about rich messages, which ductor asks once.
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)

@@ -25,7 +25,7 @@ type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
 	messages  *message.Messages
-	files     *files.Sender // nil: no files of projects are sent
+	files     *files.Sender // nil: send no files of projects
 	silence   *silence.Watcher
 	icons     *project.Icons
 	approvals *approval.Screen
@@ -67,7 +67,7 @@ func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
 }
 
-// Unqueued implements orchestrator.Chat. It also removes messages from before a restart.
+// Unqueued implements orchestrator.Chat. It also removes messages that a previous process sent.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver implements orchestrator.Chat.
@@ -86,7 +86,7 @@ func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
-// ShowAgain implements orchestrator.Chat. It also sends the files that the chat rejected.
+// ShowAgain implements orchestrator.Chat. It also sends the files that the chat rejected before.
 func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := c.cards.ShowAgain(ctx, t); err != nil {
 		return err
@@ -110,14 +110,14 @@ func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, jo
 	})
 }
 
-// Composed returns a notice for its caller to store. Wake sends it.
+// Composed returns a notice, which the caller stores. Wake then sends the notice.
 func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrator.Message {
 	m := message.Compose(id, message.Content{Text: render.Markdown(text)})
 	return &m
 }
 
-// Report posts Markdown about a session of a terminal, with a button that continues the session here unless its id is
-// empty.
+// Report posts Markdown about a session of a terminal. If session is not empty, a button continues the session in
+// this chat.
 func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent,
 	session cli.AgentSessionID) error {
 	content := message.Content{Text: render.Markdown(text)}
@@ -145,8 +145,8 @@ func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text 
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard shows a turn: in its card, in the icon of its topic, in a notice if its agent is silent, and with the files
-// that its answer names. Its caller serializes Show.
+// turnCard shows a turn in its card and in the icon of its topic. It also posts a notice if the agent is silent, and
+// sends the files that the answer names. The caller must not call Show concurrently.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

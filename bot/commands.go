@@ -19,9 +19,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// commands handles the commands of messages. Every handler finishes the update of its message and stores its answer as
-// a notice, in one transaction, so an answer is never lost. A command runs again only if ductor dies before that
-// transaction, and then running it again changes nothing.
+// commands handles the commands of messages. Every handler finishes the update of its message and stores its answer
+// as a notice in one transaction, so an answer is never lost. If ductor dies before that transaction, the next
+// process runs the command again. Every command is safe to repeat.
 type commands struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -76,7 +76,7 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
-// fail answers that a command failed. When ductor stops it does nothing: the command stays in the journal.
+// fail answers that a command failed. If ductor is stopping, fail does nothing, and the command stays in the journal.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -162,8 +162,8 @@ func (c *commands) page(
 	}
 }
 
-// reply finishes a command with a screen's answer: messages, a page or a text. An empty answer means that the update is
-// finished already.
+// reply finishes a command with a screen's answer: messages, a page or a text. If the answer is empty, the screen has
+// already finished the update.
 func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
 	switch {
 	case err != nil:
@@ -177,7 +177,8 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-// listSessions answers /sessions. Its removed import used the file that it was the caption of.
+// listSessions answers /sessions. A file with the caption "/sessions import" gets an answer too: the import was
+// removed.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
 		c.removedCommand("sessions.import-is-gone")(ctx, r)
@@ -247,7 +248,7 @@ func (c *commands) diff(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, a, err)
 }
 
-// onFiles returns the handler of a command about files.
+// onFiles returns the handler of a command that works with files.
 func (c *commands) onFiles(
 	do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error),
 ) updates.CommandFunc {
@@ -278,7 +279,7 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 	return c.screens.files.Put(ctx, r.In.By(), path, name, content)
 }
 
-// unquoted removes the quotes that a shell needs around a path with spaces.
+// unquoted removes the quotes that a shell requires around a path with spaces.
 func unquoted(path string) string {
 	for _, quote := range []string{`"`, "'"} {
 		if inner, is := strings.CutPrefix(path, quote); is && strings.HasSuffix(inner, quote) {

@@ -84,7 +84,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	return strings.Join(append(lines, livingLines(p, st.Conversation, st.Live)...), "\n")
 }
 
-// slowedLine describes how Telegram slows the chat down, on a line of its own. It returns "" if Telegram does not.
+// slowedLine returns a line about Telegram's limits for the chat, or "" if Telegram does not slow the chat down.
 func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
@@ -95,7 +95,7 @@ func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	return ""
 }
 
-// sandboxLines describes where agents run, and from whom the sandbox does not protect.
+// sandboxLines describes where agents run, and against whom the sandbox does not protect.
 func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	if in.Alone() != "" {
 		return []string{p.Text("status.sandbox-alone", in.Name())}
@@ -103,7 +103,8 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
 
-// reloadConfig reads the configuration again. The answer contains no values, because others may read it in a group.
+// reloadConfig reads the configuration again. The answer contains no values, because other members of a group may
+// read it.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.screens.reload(ctx, r.In.Conversation))
 }

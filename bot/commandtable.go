@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. It is their only list: their rights, the menu, /help and
-// the parsing of messages follow from it.
+// commandTable returns all commands in the order of the menu. Rights, the menu, /help and the parsing of messages all
+// use this list.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read

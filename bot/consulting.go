@@ -21,7 +21,7 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. Members cannot ask questions, so their Stop cancels none.
+// Stop implements Desk. A member's Stop cancels no consultation, because members cannot start one.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0

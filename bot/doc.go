@@ -6,7 +6,7 @@
 // Outbound: all messages pass through one outbox, which manages Telegram's budgets. Cards grow by edits. Notices are
 // durable.
 //
-// The package is not the domain: queues, turns, sessions and models are in package orchestrator, behind Desk. It is not
-// a renderer: package bot/render converts Markdown to entities. The only files that it stores on disk are those that
-// users send. All other data goes through orchestrator.Journal.
+// Queues, turns, sessions and models are not part of this package: they belong to package orchestrator, behind Desk.
+// Package bot/render converts Markdown to entities. The bot stores all data in orchestrator.Journal, except the files
+// that users send, which it stores on disk.
 package bot

@@ -14,14 +14,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// feedback sends the inbound side's minor feedback, which may get lost, and edits. Everything passes the outbox.
+// feedback sends edits and minor signs of progress, such as reactions. They may get lost. All calls pass through the
+// outbox.
 type feedback interface {
-	// React puts an emoji on a user's message after a delay, unless the chat shows something else before that. It does
+	// React puts an emoji on a user's message after a delay, unless the chat shows something else first. React does
 	// not wait.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
-	// Answer answers a press with a short text or none, and waits for the call.
+	// Answer answers a press with a short text, or without text if it is empty. Answer waits for the call.
 	Answer(ctx context.Context, query, text string)
-	// Edit changes a message of the bot. Of several edits the newest counts. It does not wait.
+	// Edit changes a message of the bot. If several edits wait, only the newest is sent. Edit does not wait.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// EditRich is Edit for a text with formatting.
 	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
@@ -29,18 +30,18 @@ type feedback interface {
 	Unbutton(id orchestrator.ConversationID, message int)
 	// Rebutton replaces the buttons of a message of the bot. It does not wait.
 	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
-	// Remove deletes a user's message that no other user may read, or asks the user to delete it if the bot may not. It
-	// does not wait.
+	// Remove deletes a user's message that contains a secret. If the bot may not delete it, Remove asks the user to
+	// do so. Remove does not wait.
 	Remove(id orchestrator.ConversationID, message int)
-	// Tidy deletes a message that no user needs, if the bot may. It does not wait.
+	// Tidy deletes a message that users no longer need, if the bot may. Tidy does not wait.
 	Tidy(chat int64, message int)
-	// Say sends a text that cannot be stored first. It does not wait.
+	// Say sends a text without storing it first. Say does not wait.
 	Say(id orchestrator.ConversationID, text string)
 	// Slowed returns how Telegram slows a chat down.
 	Slowed(chat int64) outbox.Slowdown
 }
 
-// feedbackClient is the part of a Client that feedback needs.
+// feedbackClient has the methods of tgapi.Client that outboxFeedback calls.
 type feedbackClient interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
@@ -50,8 +51,8 @@ type feedbackClient interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
-// outboxFeedback implements feedback with the outbox. Its calls end with the outbox and not with their caller, because
-// an update is finished before its reaction is sent.
+// outboxFeedback implements feedback with the outbox. The outbox ends its calls, not the context of the caller,
+// because an update is finished before its reaction is sent.
 type outboxFeedback struct {
 	out    *outbox.Outbox
 	client feedbackClient
@@ -67,7 +68,7 @@ func (v *outboxFeedback) React(id orchestrator.ConversationID, message int, emoj
 	}, v.missed("reaction", id))
 }
 
-// answerPatience is the longest time that a pressed button waits. Clients wait only a little longer.
+// answerPatience limits how long the answer to a press waits for the outbox. Clients wait only a little longer.
 const answerPatience = 15 * time.Second
 
 // maxAnswer is Telegram's limit for the answer to a press, in characters.
@@ -90,7 +91,7 @@ func (v *outboxFeedback) Edit(id orchestrator.ConversationID, message int, text 
 }
 
 func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
-	// This edit sets the buttons. It may replace a waiting edit that is older than the removal of the buttons.
+	// This edit also sets the buttons. Retract the pending removal of buttons, because this edit replaces it.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
@@ -156,8 +157,8 @@ func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed returns a callback that logs that a sign of progress, such as a reaction, could not be shown. Signs are not
-// important enough for more than a log line.
+// missed returns a callback that logs a failed sign of progress, such as a reaction. Signs are not important enough
+// for more.
 func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

@@ -33,7 +33,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts are the dependencies of the handlers, besides the ones shared with the router.
+// parts contains the dependencies of the handlers that the router does not share.
 type parts struct {
 	opts     Options
 	desk     Desk
@@ -41,7 +41,7 @@ type parts struct {
 	chat     *Chat
 	tables   *tables.Screen
 	topics   *topicOpener
-	spool    *message.Spool // for pictures; nil: no pictures
+	spool    *message.Spool // for pictures; nil: send none
 }
 
 // handlers implements updates.Handler.
@@ -56,8 +56,8 @@ type handlers struct {
 	logins      *agent.Logins
 	transcripts *transcript.Screen
 	journal     orchestrator.MessageStore
-	confirms    bool                            // users confirm transcripts of their speech
-	spawn       func(func(ctx context.Context)) // the router's Go
+	confirms    bool                            // senders confirm the transcripts of their speech
+	spawn       func(func(ctx context.Context)) // updates.Router.Go
 }
 
 var _ updates.Handler = (*handlers)(nil)
@@ -130,7 +130,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	return h
 }
 
-// register adds the handlers of all buttons that belong to no screen.
+// register adds the handlers of all buttons that do not belong to a screen.
 func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
@@ -169,7 +169,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. The language and the open approvals of the group move too.
+// Moved implements updates.Handler. The group's language and open approvals move too.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -179,7 +179,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	return err
 }
 
-// router returns a router that calls h. The caller stops it at the end.
+// router returns a router that calls h. The caller must stop the router.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler, o.Hide = h, h.logins.Take
 	r := updates.NewRouter(o)
@@ -223,11 +223,11 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 	return s
 }
 
-// sentWithin is how long a reply waits for the number of the message that it replies to.
+// sentWithin limits how long a reply waits for the id of the message that it answers.
 const sentWithin = 2 * time.Second
 
-// awaitSent waits until it is known which message in replies to: a user may see a message and reply before ductor has
-// Telegram's answer.
+// awaitSent waits until ductor knows the id of the message that the user replied to. A user may see a message and
+// reply before Telegram has answered the call that sent it.
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
@@ -236,8 +236,8 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	}
 }
 
-// handleCommitReply handles a reply that is a commit message. It reports whether the message was one, and finishes it
-// then.
+// handleCommitReply handles a reply that contains a commit message, and finishes its update. It returns false for any
+// other message.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
@@ -251,7 +251,8 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if it answers none.
+// handleDecision passes a message to the approval or question that it answers. It returns false if the message
+// answers none.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
@@ -280,8 +281,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice
-// makes the message a prompt.
+// offerPrompt finishes updates with a notice: the message was used as the answer to a question. A button on the
+// notice sends the message as a prompt instead.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
@@ -295,7 +296,7 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
-// handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
+// handleJobReply handles a reply that changes a job, and finishes its update. It returns false for any other message.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
 	reply := cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
@@ -313,14 +314,14 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
-// Edited offers to start the running turn over, if the edited message was its prompt.
+// Edited corrects the transcript or offers to start the running turn over, if the edited message was its prompt.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
 	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	switch {
-	case ok && shown == 0: // the offer is not in the chat yet
+	case ok && shown == 0: // the question about the transcript is not in the chat yet
 		h.finisher.Answer(ctx, in, page.Text, page.Keyboard)
 		return true
 	case ok:
@@ -331,7 +332,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard implements updates.Handler. Senders confirm only if the owner configured that.
+// Heard implements updates.Handler. It asks the sender to confirm only if the owner configured this.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
 	if !h.confirms {
 		return false
@@ -347,8 +348,8 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	return true
 }
 
-// handleCorrection handles a reply that corrects a transcript. It reports whether the message was one, and finishes it
-// then.
+// handleCorrection handles a reply that corrects a transcript, and finishes its update. It returns false for any
+// other message.
 func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
 	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
 	if err != nil {
@@ -361,8 +362,8 @@ func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bo
 	return ok
 }
 
-// sessionFiles returns a function for the button on a session's page that leads to the changes of its turns. It returns
-// nil if changes are not recorded.
+// sessionFiles returns a function that creates the button from a session's page to the changes of its turns. It
+// returns nil if ductor does not record changes.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

@@ -14,13 +14,13 @@ import (
 // actLanguage starts the data of the buttons of /language.
 const actLanguage = "la"
 
-// language is the screen of /language. Its buttons name a language, so they never expire.
+// language is the screen of /language. Its buttons contain a language, so they never expire.
 type language struct{ lang *lang.Choices }
 
-// asTelegram is the word for lang.AsTelegram, in every language of the button.
+// asTelegram is the word for lang.AsTelegram in arguments and buttons. It is the same in every language.
 const asTelegram = "telegram"
 
-// choices returns the languages to choose from, with lang.AsTelegram last, and their names in p's language.
+// choices returns the languages that users can choose, with lang.AsTelegram last, and their names in p's language.
 func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
 	for _, code := range lang.Languages() {
 		codes, names = append(codes, code), append(names, code.Name())

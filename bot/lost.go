@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// lostAnswers stores answers that their chats rejected, because a user blocked the bot or a group does not allow it to
-// write. It offers them once the chat accepts messages again. For a group it privately notifies the sender of the
-// prompt, and the owner.
+// lostAnswers stores answers that a chat rejected, because a user blocked the bot or a group does not allow it to
+// write. When the chat accepts messages again, lostAnswers offers to show the answers. If a group rejects a message,
+// it notifies the sender of the prompt and the owner in private.
 type lostAnswers struct {
 	messages *message.Messages
 	journal  orchestrator.CardStore
@@ -29,7 +29,7 @@ type lostAnswers struct {
 	log      *slog.Logger
 	back     chan int64 // chats that accept messages again; if the channel is full, the next start handles the chat
 
-	mu sync.Mutex // held while a list is changed
+	mu sync.Mutex // serializes changes of the stored lists
 }
 
 // lostAnswer is an answer that the button "Show again" sends.
@@ -38,7 +38,7 @@ type lostAnswer struct {
 	In   orchestrator.ConversationID `json:"in"`
 }
 
-// maxLost is the number of stored answers of a chat, the newest ones.
+// maxLost limits the stored answers of a chat. The newest ones stay.
 const maxLost = 5
 
 func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }

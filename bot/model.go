@@ -26,7 +26,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 		c.byName(ctx, r)
 		return
 	}
-	defer c.offer(ctx, r)
+	defer c.offer(r)
 	page, sent, err := c.menus.Model(ctx, r.In.By())
 	if err == nil && sent != nil {
 		c.finisher.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
@@ -36,20 +36,17 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 }
 
 // offer sends the offers of new agents.
-func (c modelCommand) offer(ctx context.Context, r updates.Request) {
-	for _, page := range c.menus.Offers(r.In.By()) {
-		m := message.Compose(r.In.Conversation, message.Content{
+func (c modelCommand) offer(r updates.Request) {
+	c.menus.Offer(r.In.By(), func(ctx context.Context, page tgapi.Page) error {
+		return c.messages.Keep(ctx, message.Compose(r.In.Conversation, message.Content{
 			Text: render.Plain(page.Text), Keyboard: page.Keyboard, Silent: true,
-		})
-		if c.messages.Keep(ctx, m) != nil {
-			return // the store has reported the error, and ductor agents still lists the agents
-		}
-	}
+		}))
+	})
 }
 
-// byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
-// the edit finishes the command. If ductor stops before the edit, the next process runs the command again, and later
-// messages of the user wait for it.
+// byName chooses a model. If the agents are still listing their models, byName immediately sends a message and edits
+// it later. Only the edit finishes the command. Until then, the user's later messages wait. If ductor stops before
+// the edit, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards shows that prompts wait. Each prompt gets a small message below it, with a button that removes the prompt
-// from the queue. The message disappears when the turn runs, even after a restart. No method waits for the network.
-// Safe for concurrent use.
+// queueCards shows that prompts wait. Below each waiting prompt is a small message with a button that removes the
+// prompt from the queue. The message disappears when the turn runs, even after a restart. No method waits for the
+// network. queueCards is safe for concurrent use.
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
@@ -37,10 +37,10 @@ func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
 
 // queueCard is the card of one waiting turn. The lock of queueCards guards it.
 type queueCard struct {
-	turn    orchestrator.Turn // as it waits, or as it left the queue
+	turn    orchestrator.Turn // state in the queue, or when the turn left it
 	ahead   int
 	hint    string // another reason to wait, besides the turns ahead; may be empty
-	over    bool   // the turn no longer waits
+	over    bool   // the turn has left the queue
 	message *message.Message
 }
 
@@ -68,8 +68,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. When the card's turn runs, the card disappears. If the turn is cancelled, the
-// card becomes a note.
+// content returns the content of a card. When the turn runs, the card disappears. If the turn is cancelled, the card
+// becomes a note.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -81,13 +81,13 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
 		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
-	case orchestrator.TurnSteered: // it has no card of its own
+	case orchestrator.TurnSteered: // a steered prompt has no card of its own
 		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued shows that t waits. It calls hint with the lock held, so that either removeHints finds the card, or hint
+// queued shows that t waits. It calls hint while it holds the lock. So either removeHints finds the new card, or hint
 // returns the current state.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
@@ -116,7 +116,7 @@ func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard
 	return k
 }
 
-// promote shows that a turn runs next, and that those before it wait behind it.
+// promote shows that a turn runs next, and that the turns before it now wait behind it.
 func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	q.mu.Lock()
 	c := q.cards[turn]
@@ -137,8 +137,7 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	show(append([]*queueCard{c}, moved...))
 }
 
-// foremost returns the cards with the fewest turns ahead, at most as many as are edited because of another card's
-// change.
+// foremost returns the cards with the fewest turns ahead, at most maxMoved.
 func foremost(cards []*queueCard) []*queueCard {
 	slices.SortFunc(cards, func(a, b *queueCard) int { return cmp.Compare(a.ahead, b.ahead) })
 	return cards[:min(len(cards), maxMoved)]
@@ -150,7 +149,7 @@ func show(cards []*queueCard) {
 	}
 }
 
-// text describes the waiting prompt if the card does not reply to a user's message. Otherwise the card replies to that
+// text returns the text of a card. The text describes the waiting prompt if the card does not reply to the prompt's
 // message.
 func (q *queueCards) text(c *queueCard) string {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
@@ -182,7 +181,7 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	show(changed)
 }
 
-// unqueued removes the card, even one from before a restart, and moves up those behind it.
+// unqueued removes the card of a turn, even if a previous process sent it, and updates the cards behind it.
 func (q *queueCards) unqueued(t orchestrator.Turn) {
 	q.mu.Lock()
 	c := q.cards[t.ID]
@@ -200,12 +199,12 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	c.message.Update(outbox.Awaited) // its buttons no longer work
 }
 
-// maxMoved is how many cards are edited at a time because of another card's change.
+// maxMoved limits how many other cards are edited after one card changed.
 const maxMoved = 4
 
-// moveUp reduces the number ahead for the conversation's cards behind a place, and returns the cards to edit. If the
-// queue just advances, that is only the next card: editing every number at each step would spend the budget of the
-// answer. If a user cancelled a turn, it is the foremost cards behind it.
+// moveUp reduces the number of turns ahead for the cards behind a place in the queue. It returns the cards to edit.
+// If the queue advances, moveUp returns only the next card, because editing every card at each step would spend the
+// budget of the answer. If a user cancelled a turn, moveUp returns the foremost cards behind it.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of the buttons after a turn that did not end well.
+// Actions of the buttons that ductor offers after a turn failed or was interrupted.
 const (
 	actAgain   = "r"
 	actFresh   = "f"
@@ -23,7 +23,7 @@ const (
 	actLift    = "lb"
 )
 
-// perRow is the number of buttons of an offer in a row.
+// perRow is the number of buttons in one row of an offer.
 const perRow = 2
 
 // Offer implements card.Buttons.
@@ -61,7 +61,7 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 	return turnButton(p.Text("bot.run-again"), actAgain, turn)
 }
 
-// EndRetries returns a button that cancels the coming retry of a turn.
+// EndRetries returns a button that cancels the next retry of a turn.
 func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actDrop, turn)
 }
@@ -77,7 +77,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// A dropped retry or a postponed turn may have ended, and the message may already have the buttons of that end.
+	// If the turn has ended since the press, its message may already have new buttons. So remove the buttons only if
+	// the choice created another turn.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}

@@ -23,19 +23,19 @@ type restarts struct {
 	lang     *lang.Choices
 }
 
-// editedPrompt is the journal's entry.
+// editedPrompt is the stored new text of an edited prompt.
 type editedPrompt struct {
 	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // and it was neither accepted nor declined
-	Taken   bool   `json:"taken"`   // a press started the turn over with it
+	Offered bool   `json:"offered"` // offered, and neither accepted nor declined
+	Taken   bool   `json:"taken"`   // a user accepted; the turn was started over with Text
 }
 
 // editKey returns the journal key of the new text.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is the prompt of the running turn and its words have changed. If the
-// message was edited several times, the newest edit counts. offer returns false if it has done nothing. Otherwise it
-// has finished the updates.
+// offer offers to start over with text if message is the prompt of the running turn and its words have changed. If
+// the message was edited several times, the newest edit counts. offer returns true if it has finished the updates,
+// and false if it did nothing.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -62,8 +62,8 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	return true
 }
 
-// sameWords reports whether an edited message makes the same prompt. text is its new text, and words is the part that
-// the user wrote. Lines about the message that it replies to may differ.
+// sameWords reports whether an edited message makes the same prompt. text is the new prompt, and words is the part of
+// it that the user wrote. Lines that quote the replied-to message may differ.
 func sameWords(prompt, text, words string) bool {
 	before, ok := strings.CutSuffix(prompt, words)
 	for line := range strings.Lines(before) {
@@ -99,7 +99,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// Nothing was started. Clear the mark, so that the next press does not count as a repeated one.
+		// Nothing was started. Clear Taken, so that the next press does not count as a repeated one.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -114,7 +114,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.starting-over"), nil
 }
 
-// keep withdraws the offer. A later edit makes another.
+// keep withdraws the offer. A later edit makes a new offer.
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	say := r.lang.Of(p.By.Conversation.Chat)
 	e, err := r.load(ctx, turn)

@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// screens are the parts of the chat that commands open.
+// screens contains the screens that commands open.
 type screens struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen

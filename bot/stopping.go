@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
-// The commit that records the abort also stores the reply's last content and marks the updates as handled.
+// stop stops the running work and empties the queue of a conversation. It sends the reply before it stores anything.
+// One commit then records the abort, stores the final content of the reply, and marks the updates as handled.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -42,30 +42,30 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil { // it took effect, and the desk records it later
+	if err != nil { // the abort took effect, and the desk records it later
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // a member's own asides are withdrawn when the turn has ended
+	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn withdraws the messages
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
 }
 
-// withdraw drops unsent messages that agents wrote in a conversation while they worked.
+// withdraw drops unsent messages that agents wrote while they worked in a conversation.
 func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID) {
 	if err := c.messages.Withdraw(ctx, in, message.AsidePrefix); err != nil {
 		c.log.Error("withdraw what agents said", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 }
 
-// stillAlive is the time after which an abort names the processes that still run. It is the time that an agent has to
-// end, plus five seconds.
+// stillAlive is the time after which an abort names the processes that still run: the time that an agent gets to end,
+// plus five seconds.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the answer to an abort. It shows "Stopping…" once the turn was told to end, and "Stopped." once the
-// whole turn is dead and its card shows the end. The store has its last content from the beginning, and the next
-// process shows that if this one dies before.
+// stopReply is the answer to an abort. It shows "Stopping…" while the turn ends, and "Stopped." when all processes of
+// the turn have ended and the card shows the outcome. The store contains the final content from the start, so the
+// next process can show it if this process dies.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
@@ -99,12 +99,12 @@ func (r *stopReply) send() {
 	})
 }
 
-// recordReport records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
-// the reply must still change.
+// recordReport records the stopped work, and sends the reply unless it was sent before. If the reply must still
+// change, recordReport returns the row to store.
 func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // it may be a turn that started only then
+	if report.Stopping != nil { // the turn may have started after sendStopping
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -153,7 +153,7 @@ func (r *stopReply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(r.since) >= cli.DefaultGrace { // earlier, any process may still end
+		if time.Since(r.since) >= cli.DefaultGrace { // before that, every process may still end in time
 			alive := s.Alive(ctx)
 			r.mu.Lock()
 			r.alive = alive
@@ -206,8 +206,11 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
-// over.
+// releaseAgain is the pause before ductor retries storing the end of an abort.
+const releaseAgain = 5 * time.Second
+
+// resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns
+// have ended.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -228,8 +231,17 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					}.Encode()
 				}
 			}
-			if err := messages.Release(ctx, row); err != nil {
+			for { // the disk may be full
+				err := messages.Release(ctx, row)
+				if err == nil {
+					return
+				}
 				log.Error("say what came of an abort", "chat", row.Conversation.Chat, "err", err)
+				select {
+				case <-time.After(releaseAgain):
+				case <-ctx.Done():
+					return
+				}
 			}
 		})
 	}

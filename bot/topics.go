@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicPatience is the longest time that a user waits for a topic.
+// topicPatience limits how long a user waits for a topic.
 const topicPatience = 30 * time.Second
 
 // topicOpener opens topics through the outbox. It waits until a topic is open.
@@ -36,7 +36,7 @@ func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (t
 	return topic, err
 }
 
-// newTopics has the dependencies of /newtopic besides projects.
+// newTopics provides the operations of /newtopic that package projects lacks.
 type newTopics struct {
 	*topicOpener
 	named func(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)

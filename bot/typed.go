@@ -13,19 +13,20 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
 
-// Errors of texts that the owner types in a terminal.
+// Errors about texts that the owner types in a terminal.
 var (
 	ErrNoCommand = errors.New("this is not a command of ductor; /help lists them")
 	ErrNotReady  = errors.New("ductor has not reached Telegram yet, and commands need that")
 	ErrIdle      = errors.New("nothing is running here")
 )
 
-// typing has the handlers of what the owner types in terminals.
+// typing gives terminals access to the handlers.
 type typing struct {
 	handlers atomic.Pointer[handlers] // nil before Run can handle it
 	ready    chan struct{}            // closed when handlers is set
@@ -42,7 +43,7 @@ func (t *typing) start(h *handlers) {
 	t.begin()
 }
 
-// readyWait limits how long a command waits for Run. Terminals repeat their commands as soon as ductor runs again.
+// readyWait limits how long a command waits for Run. Terminals repeat their commands when ductor runs again.
 const readyWait = 20 * time.Second
 
 // await returns the handlers once Run can handle a command, or ErrNotReady if that takes too long.
@@ -71,13 +72,13 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.handlers.Load() == nil { // Run sends it
+	if b.chat.typing.handlers.Load() == nil { // Run will send it
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
 }
 
-// CommandTyped implements attach.Chat. It returns ErrNoCommand for any other text.
+// CommandTyped implements attach.Chat. It returns ErrNoCommand if the text is not a command.
 func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
 	h, err := b.chat.typing.await(ctx)
 	if err != nil {
@@ -107,14 +108,15 @@ func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text 
 	return nil
 }
 
-// updateOf returns the number of an update that stands for a typed text. Telegram's numbers are positive.
+// updateOf returns the number of the update for a typed text. It is negative, because Telegram's numbers are
+// positive.
 func updateOf(id string) int64 {
 	sum := sha256.Sum256([]byte(id))
 	return -int64(binary.BigEndian.Uint64(sum[:8])&math.MaxInt64) - 1
 }
 
-// handledBefore stores an update, and reports whether it was handled before. An update that was stored and not handled
-// is handled again: the previous process died over it.
+// handledBefore stores an update, and reports whether the update was handled before. If the previous process stored
+// the update and died while handling it, handledBefore returns false.
 func (b *Bot) handledBefore(ctx context.Context, u orchestrator.Update) (bool, error) {
 	fresh, err := b.opts.Journal.AppendUpdates(ctx, []orchestrator.Update{u})
 	if err != nil || len(fresh) > 0 {
@@ -131,7 +133,10 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 		return err
 	}
 	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
-		func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} })
+		func(r orchestrator.AbortReport) orchestrator.Handled {
+			return orchestrator.Handled{Notices: unshownNotice(b.opts.Lang.Of(by.Conversation.Chat),
+				by.Conversation, r)}
+		})
 	if err != nil {
 		return err
 	}
@@ -140,4 +145,14 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 		return ErrIdle
 	}
 	return b.ShowTyped(ctx, by, id, "/abort")
+}
+
+// unshownNotice returns a notice that offers the answer that an abort in a terminal cut off. It returns nil if the
+// abort cut off no answer.
+func unshownNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
+	if r.Unshown == "" {
+		return nil
+	}
+	return []orchestrator.Message{message.Compose(in, message.Content{Text: render.Plain(abortSentence(p, r)),
+		Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(r.Unshown)}}})}
 }

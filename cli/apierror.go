@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// APIError is an error of a model's API, in the form in which an agent passes it on. Each field may be empty.
+// APIError is an error of a model's API, as the agent reports it. Each field may be empty.
 type APIError struct {
 	Status int    // of HTTP
 	Name   string // the name that the API or the agent gives to the error, such as overloaded_error
 	Text   string // may contain the API's JSON
 }
 
-// Kind returns the kind of failure. It checks the status first, then the name, which may be part of the text, and then
-// the words.
+// Kind returns the kind of failure. The status decides. The error's names, from Name and Text, decide if the status is
+// missing or only means a bad request. The words of Text decide if both are missing.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
@@ -26,7 +26,7 @@ func (e APIError) Kind() FailureKind {
 	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // the name is more precise
 		kind = named
 	}
-	// Gemini reports a broken stream with status 500
+	// Gemini reports a broken stream with status 500.
 	if (kind == "" || kind == APIFailed) && lostConnection().MatchString(e.Text) {
 		return NetworkDown
 	}
@@ -64,7 +64,8 @@ func kindOfStatus(status int) FailureKind {
 	return ""
 }
 
-// errorNames maps the error names of APIs and agents, in lower-case letters without signs, to kinds of failure.
+// errorNames maps the error names of APIs and agents to kinds of failure. The keys are in lower case and contain only
+// letters.
 var errorNames = sync.OnceValue(func() map[string]FailureKind {
 	names := map[string]FailureKind{}
 	for kind, all := range map[FailureKind]string{
@@ -96,7 +97,7 @@ var (
 	statusInText = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:^|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b|\(([45]\d\d)\)`)
 	})
-	// lostConnection matches the messages about broken connections of the libraries that agents use.
+	// lostConnection matches the messages of HTTP libraries about broken connections.
 	lostConnection = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:econn\w+|enotfound|etimedout|epipe|fetch failed|socket hang up|premature close|other side closed|connection (?:reset|closed|lost)|model stream ended)\b|` +
 			`(?:^|: )(?:terminated|connection error\.?)(?:$| \{)`)
@@ -104,8 +105,8 @@ var (
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
 
-// kindOfNames returns the kind of failure for the names of an error. Names that only tell which side is at fault have
-// the lowest priority, because OpenAI's API calls most errors an invalid request.
+// kindOfNames returns the kind of failure for the names of an error. A name that means Refused or APIFailed counts only
+// if no other name is known: OpenAI's API calls most errors an invalid request.
 func kindOfNames(e APIError) FailureKind {
 	names := []string{e.Name}
 	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {
@@ -133,7 +134,7 @@ func statusIn(text string) int {
 	return status
 }
 
-// looseWords lists words of errors that have neither a status nor a name, in lower case.
+// looseWords lists words, in lower case, of error texts without a status and without a name.
 func looseWords() []Words {
 	return []Words{
 		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in",

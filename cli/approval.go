@@ -10,31 +10,31 @@ import (
 // ApprovalID is the agent's ID of an approval or of questions. It is unique within a turn.
 type ApprovalID string
 
-// ApprovalAsked is the event that the agent waits until a user decides whether it may use a tool.
+// ApprovalAsked is the event that the agent asks to use a tool and waits for a user's decision.
 type ApprovalAsked struct {
 	ID    ApprovalID `json:"id"`
-	Tool  string     `json:"tool"`            // the agent's own name for it, such as "Bash"; PlanTool for a plan
+	Tool  string     `json:"tool"`            // the agent's own name for the tool, such as "Bash"; PlanTool for a plan
 	Title string     `json:"title,omitempty"` // one line: the exact command, the path
-	// Detail is the whole text that the user decides on, such as a command or a plan. It is empty if Title contains
-	// everything.
+	// Detail is the whole text that the user decides on, such as a command or a plan. It is empty if Title is the whole
+	// text.
 	Detail  string          `json:"detail,omitempty"`
 	Changes []FileChanged   `json:"changes,omitempty"` // the changes that the tool would make, if the agent lists them
-	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent sent it; may be nil
+	Input   json.RawMessage `json:"input,omitempty"`   // the whole input, as the agent sent it; may be nil
 	// Fields are the remaining parts of the request, as Reading.Fields finds them.
 	Fields []Field `json:"fields"`
 	// Missing names a part that the agent left out, such as "the command". Users cannot allow such a request. Missing
 	// is empty if the request is complete.
 	Missing string `json:"missing,omitempty"`
 	Effect  Effect `json:"effect,omitzero"`
-	Reason  string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
-	// Started is the ID of the tool's ToolStarted, which may come before the request or after its approval. It may be
-	// empty.
+	Reason  string `json:"reason,omitempty"` // the agent's own words on why it asks, complete; may be empty
+	// Started is the ID of the tool's ToolStarted event. That event may come before the request or after its approval.
+	// Started may be empty.
 	Started ToolID `json:"started,omitempty"`
 	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
-// PlanTool is the Tool of an ApprovalAsked for a plan. If the user allows the plan, the agent starts to work. If the
+// PlanTool is the Tool of an ApprovalAsked for a plan. The agent starts to work after the user allows the plan. If the
 // agent stores the plan in a file, Title is the path, and Detail and Input are empty. The code that asks the user then
 // reads the file.
 const PlanTool = "plan"
@@ -63,8 +63,8 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// QuestionsIn parses the questions in a tool's input in the format of Claude and Qwen Code. Both accept answers in the
-// user's own words. It skips fields of other types.
+// QuestionsIn parses the questions in a tool's input, in the format of Claude and Qwen Code. Both agents accept answers
+// in the user's own words. QuestionsIn skips fields of unexpected types.
 func QuestionsIn(input json.RawMessage) (all []Question) {
 	var in struct {
 		Questions []struct {
@@ -84,25 +84,26 @@ func QuestionsIn(input json.RawMessage) (all []Question) {
 	return all
 }
 
-// Replies to agents in place of an answer to their questions.
+// Replies that agents get if no user answers their questions.
 const (
 	NoUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
 		"text and end your turn; the user will reply with the next message."
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer, because it has received
-// one or has given up.
+// ApprovalWithdrawn is the event that the agent stopped waiting for a decision or an answer: it received one, or gave
+// up.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
-	Pressed bool `json:",omitzero"` // a user has just decided it
+	Pressed bool `json:",omitzero"` // a user made the decision just now
 }
 
 // Asks is the set of a turn's open requests to users. Create it with make.
 type Asks map[ApprovalID]bool
 
-// Note processes an event of the turn and reports whether the event is about a request.
+// Note adds the request of an asking event to the set, and removes the request of an ApprovalWithdrawn. It reports
+// whether ev is one of these events.
 func (a Asks) Note(ev Event) (about bool) {
 	switch ev := ev.(type) {
 	case ApprovalAsked:
@@ -125,17 +126,17 @@ func (ApprovalWithdrawn) event() {}
 type Decision struct {
 	Allow  bool
 	Reason string // the reason of a denial, for the agent; may be empty
-	// Answers has the chosen labels, or the user's own words, for each Question in order.
+	// Answers lists, for each Question in order, the chosen labels or the user's own words.
 	Answers [][]string
 }
 
-// Widens reports whether the request asks for more rights than usual. Rules must not allow such a request, because
-// rules do not cover these rights.
+// Widens reports whether the request asks for more rights than usual. Rules do not cover such rights, so they must not
+// allow the request.
 func (a ApprovalAsked) Widens() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
 }
 
-// SaysMore reports whether the request has fields that its title, detail, changes and edit parts do not already show.
+// SaysMore reports whether the request has fields that users do not see in its title, detail, changes or edits.
 func (a ApprovalAsked) SaysMore() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
 }
@@ -157,8 +158,8 @@ func (a ApprovalAsked) Names(files []string, dir string) bool {
 		Names(files, dir, a.Input)
 }
 
-// DistinctParts returns the fields and input values that distinguish this request from other requests, ordered by name.
-// It omits labels: requests that differ only in labels have the same parts.
+// DistinctParts returns the request's fields and input values without labels, ordered by name. Requests that differ
+// only in labels have the same parts.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
 	for _, f := range a.Fields { // a repeated key is not a label
@@ -175,7 +176,8 @@ func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	return fields, leaves
 }
 
-// OwnWords returns an agent's description of a request, or "" if it only names the kind of tool.
+// OwnWords returns an agent's description of a request. It returns "" if the description only names the kind of tool,
+// such as "run a command".
 func OwnWords(said string) string {
 	switch strings.ToLower(strings.Trim(said, " .")) {
 	case "run a command", "run command", "create file", "edit file", "write file", "read file", "view file":
@@ -189,7 +191,7 @@ func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether a user can allow the request. Its action must be described.
+// Allowable reports whether a user can allow the request: it must describe its action, and no part may be missing.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

@@ -13,8 +13,8 @@ func Hunks(diff string) string {
 	return ""
 }
 
-// DiffMakes reports whether hunks remove and add exactly the lines by which two texts differ, regardless of their
-// position.
+// DiffMakes reports whether hunks turn before into after. It compares the removed and added lines, but not their
+// positions.
 func DiffMakes(hunks, before, after string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {

@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// Effect describes the action of a request in words that are the same for all agents. Rules and permission modes decide
-// by it, so a dialect sets only fields that are certain. The zero value promises nothing, so rules and modes ask the
-// user.
+// Effect describes the action of a request in the same terms for all agents. Rules and permission modes decide by the
+// Effect, so a dialect sets only fields that are certain. The zero value describes nothing: rules and modes then leave
+// the decision to the user.
 type Effect struct {
-	Dir string `json:"dir,omitempty"` // the directory that it works in
+	Dir string `json:"dir,omitempty"` // the directory in which the action runs
 	// Command is set if the request does nothing but run this command line in Dir.
 	Command string `json:"command,omitempty"`
 	// Read is set if the request does nothing but read this file or list this directory.
@@ -24,17 +24,18 @@ type Effect struct {
 	Reach Reach    `json:"reach,omitempty"`
 }
 
-// ShellUse describes the use of an agent's own shell. Tools of other servers may interpret a command differently.
+// ShellUse describes how a request uses the agent's own shell. It is NoShell for tools of MCP servers, which may
+// interpret a command differently.
 type ShellUse string
 
-// The uses of a shell.
+// ShellUse values.
 const (
 	NoShell        ShellUse = ""
 	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or it is no POSIX shell
 	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking, such as more rights
 )
 
-// ShellUseFor returns the ShellUse of a request with this reason for asking.
+// ShellUseFor returns the ShellUse of a request with the given reason for asking.
 func ShellUseFor(reason string) ShellUse {
 	if reason == "" {
 		return ShellRoutine
@@ -45,7 +46,7 @@ func ShellUseFor(reason string) ShellUse {
 // Reach determines how much a rule for one request can cover.
 type Reach string
 
-// The reaches, from narrow to wide.
+// Reach values, from narrow to wide.
 const (
 	ReachUnknown Reach = ""      // nothing: the input is not an object, or repeats a field
 	ReachExact   Reach = "exact" // the same input: it names a command, a directory, a file or a right
@@ -68,8 +69,8 @@ func identifyingFields() []string {
 	}
 }
 
-// EffectOf returns the effect of an input in a turn with the working directory dir. It uses the field names that agents
-// share. usual lists the values of other fields that do not change the action of a command.
+// EffectOf returns the effect of a request's input in a turn with the working directory dir. It uses the field names
+// that agents share. usual lists values of other fields that do not change the action of a command.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
@@ -101,7 +102,8 @@ func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	return e
 }
 
-// HasOnlyFields reports whether an input is an object with no fields other than names, and without repeated fields.
+// HasOnlyFields reports whether an input is an object whose effective fields are all in names. An object that repeats a
+// field does not qualify.
 func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	fields, ok := effectiveFields(input)
 	for name := range fields {
@@ -134,8 +136,8 @@ func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
-// inShell matches a shell that runs one command without quotes inside. Some agents wrap such a shell around every
-// command.
+// inShell matches a shell that runs a single command, such as sh -c 'make'. Some agents wrap every command in such a
+// shell.
 var inShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
 })

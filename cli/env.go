@@ -25,8 +25,9 @@ func BaseEnv() []string {
 	}
 }
 
-// neverPassed lists ductor's own variables, and variables that mark an agent's run, because ductor itself may run
-// inside an agent. An agent that saw them would believe that it is nested, or would learn the bot's token.
+// neverPassed lists ductor's own variables, and the variables that mark a run of an agent. With ductor's variables an
+// agent would learn the bot's token. With the marks an agent would believe that it is nested, if ductor itself runs
+// inside an agent.
 func neverPassed() []string {
 	return []string{
 		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
@@ -37,16 +38,16 @@ func neverPassed() []string {
 	}
 }
 
-// ChatIDVar contains the chat for which an agent and its tools work. An agent may see no variables of ductor except
-// ChatIDVar and those with the prefix ToolVars. It sees these only if they are in ChildEnv's extra.
+// ChatIDVar contains the ID of the chat for which an agent and its tools work. Besides the ToolVars it is the only
+// variable of ductor that agents see. ChildEnv passes these variables only if they are in extra.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
-// ChildEnv returns the environment of an agent. It contains the variables of parent ("NAME=value") that allow names,
-// and all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv
-// in allow.
+// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") whose names are in allow, and
+// all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv in
+// allow.
 //
-// ChildEnv never passes the marks of an agent run around ductor, nor ductor's own variables, except ChatIDVar and
-// ToolVars in extra. The result is sorted and contains each name once.
+// ChildEnv never passes the marks of an agent's run. It passes ductor's own variables only if they are ChatIDVar or
+// ToolVars, and in extra. The result is sorted and contains each name once.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}
@@ -76,9 +77,9 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even if they
-// are allowed. leads are further names or NAME_* patterns of the dialect to remove. If home is empty, AtHome returns
-// env unchanged.
+// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even if the
+// configuration allows them. leads names further variables to remove, as names or NAME_* patterns. If home is empty,
+// AtHome returns env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env
@@ -104,8 +105,8 @@ func Variable(env []string, name string) string {
 	return ""
 }
 
-// PickEnv returns the lines of an .env file that set the given variables. names may contain NAME_* patterns. If a value
-// continues over several lines, PickEnv loses the continuation.
+// PickEnv returns the lines of an .env file that set one of the variables in names. names may contain NAME_* patterns.
+// If a value has several lines, PickEnv returns only the first.
 func PickEnv(file []byte, names ...string) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(string(file)) {

@@ -21,24 +21,25 @@ type ToolID string
 //   - One Result comes last, and nothing after it.
 type Event interface{ event() }
 
-// SessionStarted names the agent's session and its model. It comes again if one of its values changes.
+// SessionStarted names the agent's session and its model. The event comes again if one of its values changes.
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
 	Title          string // the agent's own title of the session, in one line; empty if it reports none
-	// Forgets is set for an agent that removes the prompt of a failed turn from its session. Only PromptAccepted then
-	// proves that the agent knows the turn.
+	// Forgets is set if the agent removes the prompt of a failed turn from its session. Only PromptAccepted then proves
+	// that the session contains the prompt.
 	Forgets bool
 	// Mute is set for an agent that does not report failures and retries of its model's API.
 	Mute bool
 }
 
-// PromptAccepted is the event that the agent's session contains the prompt, and everything before it in the request.
-// The agent's next turn knows it, however this turn ends. The event comes at most once in a turn.
+// PromptAccepted is the event that the agent's session contains the request's prompt, and everything that precedes the
+// prompt in the request. The agent's next turn knows them, however this turn ends. The event comes at most once in a
+// turn.
 type PromptAccepted struct{}
 
-// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. An answer or a tool proves
-// it.
+// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. Answers and tool calls prove
+// it too.
 func ShowsAcceptance(ev Event) bool {
 	switch ev := ev.(type) {
 	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
@@ -64,17 +65,17 @@ type ToolStarted struct {
 	Name  string          // the agent's own name for the tool, such as "Bash"
 	Title string          // one line for users: the command, the path, the query
 	Input json.RawMessage // whole input as the agent sent it; may be nil
-	// Parent is set if a sub-agent uses the tool. It is the tool that started the sub-agent.
+	// Parent is the tool call that started the sub-agent, if a sub-agent uses this tool. Otherwise it is empty.
 	Parent ToolID
-	// At is the start time; zero means just now. When a resumed turn is replayed, At is in the past.
+	// At is the start time. Zero means now. Events of a resumed turn have a time in the past.
 	At time.Time
 }
 
-// ToolChanged replaces the name, the title and the input of a tool that has started and not ended: some agents name a
-// tool before its input exists.
+// ToolChanged replaces the name, the title and the input of a running tool. Some agents name a tool before its input
+// exists.
 type ToolChanged struct{ ToolStarted }
 
-// WholeTitle returns the whole command of a tool that runs one, and the title of any other tool.
+// WholeTitle returns the whole command if the tool runs a command, and the title otherwise.
 func (t ToolStarted) WholeTitle() string {
 	var words []string // some agents list them
 	for _, l := range Leaves(t.Input) {
@@ -94,11 +95,11 @@ type ToolEnded struct {
 	Err      string // one line
 }
 
-// Values of Err that screens translate.
+// Values of ToolEnded.Err that screens translate.
 const (
 	ToolCutShort = "the turn ended before the tool did" // the turn ended before the tool
 	ToolDenied   = "it was not allowed"
-	ToolUntold   = "the agent does not say how it ended" // it may have succeeded
+	ToolUntold   = "the agent does not say how it ended" // the tool may have succeeded
 	ToolGoesOn   = "it goes on in the background"
 )
 
@@ -117,7 +118,7 @@ const (
 	FileDeleted ChangeKind = "delete"
 )
 
-// FileChanged is a change of a file by the agent. Diff is unified; it is empty if the agent provides none.
+// FileChanged is a change of a file by the agent. Diff is in unified format. It is empty if the agent provides no diff.
 type FileChanged struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
@@ -133,7 +134,7 @@ type PlanStep struct {
 	State PlanState
 }
 
-// PlanState is the state of a step of a plan.
+// PlanState is the state of a PlanStep.
 type PlanState string
 
 // PlanState values. Any other value means PlanOpen.
@@ -143,7 +144,7 @@ const (
 	PlanDone   PlanState = "done"
 )
 
-// PlanStateOf parses an agent's state of a step; unknown states are open.
+// PlanStateOf parses the state of a step as the agent reports it. It returns PlanOpen for unknown states.
 func PlanStateOf(status string) PlanState {
 	switch status {
 	case "completed":
@@ -154,20 +155,20 @@ func PlanStateOf(status string) PlanState {
 	return PlanOpen
 }
 
-// StatusKind is an activity of an agent during which it shows neither text nor tools.
+// StatusKind describes an activity of an agent other than text and tools.
 type StatusKind string
 
-// The kinds of status.
+// StatusKind values.
 const (
-	// StatusStarting: the agent starts. It ends with SessionStarted. If Detail names something for which the agent
-	// waits, it ends with StatusIdle.
+	// StatusStarting means that the agent starts. SessionStarted ends this status. If Detail names the reason of a
+	// delay, StatusIdle ends it.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the model has not responded yet
 	StatusCompacting StatusKind = "compacting" // shortening its context
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent retries
 	StatusIdle       StatusKind = "idle"       // the previous status is over
 	StatusWarning    StatusKind = "warning"    // a message of the agent that is not part of the answer
-	StatusPaused     StatusKind = "paused"     // the turn runs again after a pause, which the user can end
+	StatusPaused     StatusKind = "paused"     // ductor runs the turn again after a pause, which the user can end
 )
 
 // Status is an activity of the agent. Detail is one line for users and may be empty.
@@ -187,15 +188,14 @@ type Retry struct {
 // CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver reports how much of the session's history an agent received before its prompt. It received the turns that
-// other agents ran.
+// HandedOver reports the part of the session's history that the agent received before its prompt: turns of other
+// agents.
 type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose it
 	Turns  int
 	Tokens int // an estimate
-	// LeftOut is the number of turns, the oldest ones, that did not fit. Shortened is set if a turn in Turns lacks its
-	// middle.
+	// LeftOut is the number of oldest turns that did not fit. Shortened is set if the middle of a turn was removed.
 	LeftOut   int
 	Shortened bool
 }
@@ -206,16 +206,16 @@ type Substituted struct {
 	Why *Failure // the other agent's failure
 }
 
-// RateLimited warns that a limit is reached, or that it is near if the agent does not report how near. ResetAt is zero
-// if the agent does not report it.
+// RateLimited warns that a limit is reached. Agents that report no percentage also emit it near a limit. ResetAt is
+// zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// LimitsReported reports how much of its plan the agent's account has used. The dialects set only Limits, and only
-// those that the agent has just reported. The cards get all limits of the account.
+// LimitsReported reports how much of its plan the agent's account has used. Dialects set only Limits, with the limits
+// that the agent has just reported. Package orchestrator/turn adds the other limits of the account.
 type LimitsReported struct{ AccountLimits }
 
-// CaughtUp comes once in an adopted turn, after all events from the time in which no ductor was listening. The events
-// after it are new.
+// CaughtUp separates the events of an adopted turn: events before it are from the time without ductor, events after it
+// are new. It comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

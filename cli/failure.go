@@ -11,10 +11,10 @@ import (
 	"ductor/lang"
 )
 
-// FailureKind groups failures by the user's possible reactions.
+// FailureKind classifies failures by the actions that the user can take.
 type FailureKind string
 
-// FailureKind values. Each kind has one sentence.
+// FailureKind values. Each kind has its own sentence in the chat.
 const (
 	NotInstalled FailureKind = "not-installed"
 	NotLoggedIn  FailureKind = "not-logged-in"
@@ -37,13 +37,14 @@ const (
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
 	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason has the fix
 	NoDirectory  FailureKind = "directory"  // the working directory is gone, or is outside of the roots
-	// FailsOften: Code turns failed in a row, and Cause is the last failure. The agent gets no turns until ResetAt.
+	// FailsOften means that Code turns failed in a row. Cause is the last failure. The agent gets no turns until
+	// ResetAt.
 	FailsOften     FailureKind = "fails-often"
 	UnknownFailure FailureKind = "unknown"
 )
 
-// Failure is an error that a user can act on. Its text is for users. Detail is for operators and may contain raw agent
-// output, so it passes the secret scrubber before it is used anywhere.
+// Failure is an error that a user can act on. Its text is for users. Detail is for operators: it may contain raw output
+// of the agent, so ductor removes secrets from it before every use.
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
@@ -95,7 +96,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	return upperFirst(what) + "." + help
 }
 
-// what describes the failure.
+// what returns the part of Sentence that describes the failure.
 func (f *Failure) what(p lang.Printer) string {
 	agent := f.Agent.Name()
 	if agent == "" {
@@ -136,7 +137,7 @@ func (f *Failure) what(p lang.Printer) string {
 	return f.whatElse(p, agent)
 }
 
-// whatElse implements what for kinds that need only the agent's name.
+// whatElse implements what for the kinds of failure whose description needs only the agent's name.
 func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	switch f.Kind {
 	case Forbidden:
@@ -175,7 +176,7 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help returns advice in addition to the buttons of the failure, or "".
+// help returns advice that Sentence adds to the description. It returns "" if the buttons of the failure suffice.
 func (f *Failure) help() lang.Key {
 	var there lang.Key
 	if f.Sandbox.Name() != "" {
@@ -192,10 +193,10 @@ func (f *Failure) help() lang.Key {
 	}[f.Kind])
 }
 
-// CodeUnknown is the exit code of a program that exited while its runner was not watching.
+// CodeUnknown is the exit code of a program that exited while no runner watched it.
 const CodeUnknown = -1 << 15
 
-// ExitText describes how a program ended. code is its exit code.
+// ExitText describes how a program with this exit code ended.
 func ExitText(p lang.Printer, code int) string {
 	switch {
 	case code == CodeUnknown:
@@ -221,7 +222,7 @@ func upperFirst(s string) string {
 // Name returns the agent's name as texts write it.
 func (a Agent) Name() string { return upperFirst(string(a)) }
 
-// advised reports whether the agent's own sentence already contains advice. If it does, ductor adds none.
+// advised reports whether the agent's own sentence already contains advice.
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
 	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" &&

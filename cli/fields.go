@@ -13,38 +13,38 @@ import (
 	"sync"
 )
 
-// Weight is the importance of a Field for the user who decides.
+// Weight determines how prominently users see a Field.
 type Weight string
 
-// The weights.
+// Weight values.
 const (
 	PlainField Weight = ""      // the card shows it
-	WiderField Weight = "wider" // asks for more than usual: another directory, rights, network; the card shows it first
+	WiderField Weight = "wider" // asks for more rights than usual, such as network access; the card shows it first
 	EditField  Weight = "edit"  // describes how a file is changed; the card shows it
 	LabelField Weight = "label" // identifies the request, or has its usual value; users do not see it
 )
 
-// Field is a value of a request's input that title, detail and changes do not contain.
+// Field is a value in a request's input that the request's title, detail and changes do not contain.
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading lists the known fields of one request of an agent. Users see every other field. Names have the form of Leaf's
-// names. A name in Labels, Wider or Edit has no array indices, and also covers all fields below it.
+// Reading describes the known fields of a request; Fields returns all others. Names have the form of Leaf's names. In
+// Labels, Wider and Edit they have no array indices. A name in Labels or Wider also covers all fields below that name.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Said has the values that title, detail, reason and changes show completely. If a field has a different value, it
-	// is shown.
+	// Said maps fields to the values that title, detail, reason and changes show completely. Users see the field if it
+	// has a different value.
 	Said   map[string]string
-	Usual  map[string]string // values without information, and null; a field with another value is shown
+	Usual  map[string]string // values without information, besides null; other values are shown
 	Labels []string          // names of fields that only identify the request
 	Wider  []string          // names of fields that ask for more rights
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the fields of an input that title, detail and changes do not contain, in their order.
+// Fields returns the fields of an input that title, detail and changes do not contain, in the order of the input.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -108,11 +108,11 @@ func wideningFields() []string {
 	}
 }
 
-// mostText limits a text in a long input, in bytes.
+// mostText limits each text inside of a long input, in bytes.
 const mostText = 2 << 10
 
-// ShortInput cuts an input to a number of bytes. It first cuts long texts in the input, and then the end. At each cut
-// it writes how many bytes it left out.
+// ShortInput shortens an input to a number of bytes. It first shortens long texts in the input, and then cuts the end.
+// Each cut states how many bytes are missing.
 func ShortInput(input json.RawMessage, most int) json.RawMessage {
 	if len(input) <= most {
 		return input
@@ -129,7 +129,7 @@ func ShortInput(input json.RawMessage, most int) json.RawMessage {
 	return json.RawMessage(shortText(string(input), most))
 }
 
-// shortTexts cuts the long texts in a value of JSON.
+// shortTexts shortens the long texts in a JSON value.
 func shortTexts(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -154,21 +154,21 @@ func shortText(text string, most int) string {
 	return fmt.Sprintf("%s… [+%d bytes]", kept, len(text)-len(kept))
 }
 
-// Leaf is a single value within JSON, without other values inside. Its Name is its path, such as `edits[0].path`. Keys
-// that could be mistaken for a path are quoted.
+// Leaf is a single JSON value: a string, number, boolean or null, or an empty object or list. Name is its path, such as
+// `edits[0].path`. Keys that look like a path are quoted.
 type Leaf struct {
 	Name, Value string // Value is the text of a string, or the JSON of other values
 	Unset       bool   // null, false, {} or []
 }
 
-// Limits of Leaves. Everything beyond a limit becomes one leaf.
+// Limits of Leaves. An input beyond a limit becomes a single leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names
 	wholeInputName = "input"
 )
 
-// Leaves returns the values of an input in order. It keeps repeated keys. Invalid JSON becomes one leaf.
+// Leaves returns the single values of an input, in order. It returns repeated keys, too. Invalid JSON becomes one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil
@@ -209,7 +209,7 @@ func (w *leafWalk) value(name string) error {
 	return w.add(name, fmt.Sprint(token), false)
 }
 
-// inside reads an object or a list up to its end.
+// inside reads the rest of an object or a list.
 func (w *leafWalk) inside(name string, open json.Delim) error {
 	i := 0
 	for ; w.dec.More(); i++ {

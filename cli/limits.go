@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Account names one of an agent's log-ins, as the configuration does. Empty means the agent's default log-in.
+// Account is the configuration's name for one of an agent's log-ins. Empty means the agent's default log-in.
 type Account string
 
 // PlanLimit describes how much of its plan an account has used in a window of time.
@@ -23,8 +23,8 @@ type PlanLimit struct {
 
 // LimitWindow identifies a limit of an account.
 type LimitWindow struct {
-	Span time.Duration `json:"span_ns,omitempty"` // 0 if unknown
-	Of   string        `json:"of,omitempty"`      // the models that it limits; empty for all models
+	Span time.Duration `json:"span_ns,omitempty"` // length of the window; 0 if unknown
+	Of   string        `json:"of,omitempty"`      // the models that the limit covers; empty for all models
 }
 
 // AccountLimits are the plan limits of an account, the shortest window first.
@@ -34,21 +34,21 @@ type AccountLimits struct {
 	Limits  []PlanLimit `json:"limits,omitempty"`
 }
 
-// NearLimit is the used part of a limit from which on ductor warns of it.
+// NearLimit is the used share of a limit at which ductor starts to warn.
 const NearLimit = 0.8
 
-// Bounds of a report. Agents have two or three limits.
+// Bounds of an agent's report. Agents have two or three limits.
 const (
 	mostLimits    = 6
 	longestWindow = 366 * day
 	longestModels = 30              // bytes of LimitWindow.Of
-	resetJitter   = 2 * time.Minute // between two reports of the same reset
+	resetJitter   = 2 * time.Minute // the most by which two reports of the same reset differ
 )
 
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
-// Merge returns the limits with what the agent reported at a time. A report may lack limits and resets that the agent
-// reported earlier. Merge drops limits without a plausible value, and limits whose window is over.
+// Merge returns the limits after an agent's report. A report may lack limits and resets that the agent reported
+// earlier; Merge keeps them. It drops limits without a plausible value, and limits whose window is over.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {
@@ -65,7 +65,7 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 		l.Used = min(max(l.Used, 0), 1)
 		i := slices.IndexFunc(before, l.sameWindow)
 		if i >= 0 && (l.Resets.IsZero() || l.Resets.Sub(before[i].Resets).Abs() <= resetJitter) {
-			l.Resets = before[i].Resets // ductor recognizes the window by it
+			l.Resets = before[i].Resets // a window is recognized by its reset
 		}
 		merged = append(slices.DeleteFunc(merged, l.sameWindow), l)
 	}
@@ -83,7 +83,8 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 
 func (l PlanLimit) sameWindow(other PlanLimit) bool { return l.Window == other.Window }
 
-// over reports whether the window of the limit has ended. A limit without a reset ends when its window must have ended.
+// over reports whether the window of the limit has ended. A limit without a reset time ends one window after its
+// report.
 func (l PlanLimit) over(now time.Time) bool {
 	return !now.Before(cmp.Or(l.Resets, l.Seen.Add(cmp.Or(l.Window.Span, day))))
 }
@@ -111,8 +112,8 @@ func (a AccountLimits) Near(now time.Time) AccountLimits {
 	return a
 }
 
-// Reset returns the time from which on the account can be used again after its most used limit is reached. It ignores
-// limits of some models only. It returns zero if no limit is near, or if the time is unknown.
+// Reset returns the time when the account can be used again after the most used of its limits. It ignores limits that
+// cover only some models. It returns zero if no limit is near, or if the time is unknown.
 func (a AccountLimits) Reset(now time.Time) time.Time {
 	var most PlanLimit
 	for _, l := range a.Near(now).Limits {
@@ -141,7 +142,7 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	return p.Text("common.because", who, strings.Join(parts, " · "))
 }
 
-// LimitLines describes the current limits of each account in a line that ends with a line break.
+// LimitLines describes the current limits of each account in one line, with a line break at its end.
 func LimitLines(p lang.Printer, all []AccountLimits, now time.Time) (lines string) {
 	for _, a := range all {
 		if line := a.Current(now).Text(p, now); line != "" {
@@ -175,7 +176,7 @@ func (l PlanLimit) text(p lang.Printer, now time.Time) (text string) {
 	return p.Text("limit.resets", text, p.Clock(l.Resets.Local(), now))
 }
 
-// UnixTime returns the time of a number of seconds since 1970. It returns zero for a number that is no time.
+// UnixTime converts seconds since 1970 to a time. It returns zero if seconds is out of range.
 func UnixTime(seconds float64) time.Time {
 	if !(seconds >= 1 && seconds < 1e11) {
 		return time.Time{}
@@ -183,8 +184,8 @@ func UnixTime(seconds float64) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// Standing describes how far an agent is from its limits after a turn.
+// Standing describes how close an agent is to its limits after a turn.
 type Standing struct {
-	Fill   Fill          `json:"fill,omitzero"`   // of its context
-	Limits AccountLimits `json:"limits,omitzero"` // those that are near
+	Fill   Fill          `json:"fill,omitzero"`   // of the agent's context
+	Limits AccountLimits `json:"limits,omitzero"` // only limits that are nearly used up
 }

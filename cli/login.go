@@ -4,24 +4,25 @@ import "context"
 
 // Login is a way to log an agent in.
 type Login struct {
-	ID   string // the agent's own name of the way; empty for one that only users can go
-	Name string // the agent's name of it for users; may be empty
+	ID   string // the agent's own ID of the way; empty if only the user can log in this way
+	Name string // the agent's own name of the way, for users; may be empty
 	Kind LoginKind
-	// Command is the line that a user types in a terminal. For LoginByToken it prints the token, on any machine.
+	// Command is the command line that a user types in a terminal. For LoginByToken it prints the token, on any
+	// machine.
 	Command string
-	// Variable is the environment variable that has the key, or the token.
+	// Variable is the name of the environment variable with the key or the token.
 	Variable string
 }
 
-// LoginKind groups the ways to log in by the user's part in them.
+// LoginKind classifies ways to log in by the user's part in them.
 type LoginKind string
 
-// The kinds.
+// LoginKind values.
 const (
-	LoginByAgent    LoginKind = "agent"    // the agent does it when it is told to
+	LoginByAgent    LoginKind = "agent"    // the agent logs itself in on request
 	LoginByCode     LoginKind = "code"     // the user enters a code on a web page, on any device
 	LoginByToken    LoginKind = "token"    // the user sends a token, which ductor stores
-	LoginByCommand  LoginKind = "command"  // the user runs a command in a terminal of the agent's machine
+	LoginByCommand  LoginKind = "command"  // the user runs a command in a terminal on the agent's machine
 	LoginByVariable LoginKind = "variable" // the user stores a key for the agent
 )
 
@@ -30,14 +31,14 @@ func (l Login) InChat() bool {
 	return l.Kind == LoginByAgent || l.Kind == LoginByCode || l.Kind == LoginByToken
 }
 
-// LoginProvider is a Provider that knows how its agent can be logged in.
+// LoginProvider is a Provider that knows the ways to log in its agent.
 type LoginProvider interface {
-	// Logins lists the ways to log in, the best first. It does not block. The list is empty until the agent has named
-	// them.
+	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the agent has
+	// reported the ways.
 	Logins() []Login
-	// LogIn logs in the agent by a LoginByAgent or LoginByCode. It passes the page and the code to show, which displays
-	// them to the user. LogIn returns when the agent is logged in. Otherwise its error explains why the agent is not. It
-	// gives up when ctx ends.
+	// LogIn logs the agent in by a way of kind LoginByAgent or LoginByCode. It passes the web page and the code to
+	// show, which displays them to the user. It returns when the agent is logged in, or with an error that explains why
+	// not. It stops when ctx ends.
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 

@@ -12,7 +12,7 @@ import (
 type Model struct {
 	Agent         Agent
 	ID            ModelID
-	Resolved      ModelID // the exact ID that ID stands for; empty if the agent does not report it
+	Resolved      ModelID // the exact ID of an alias; empty if the agent does not report it
 	Name          string  // for users
 	Description   string  // one line; may be empty
 	Efforts       []Effort
@@ -22,38 +22,38 @@ type Model struct {
 	Price         Price
 }
 
-// Price is the price of a million tokens, in dollars; zero if unknown.
+// Price is the price of a million tokens in US dollars. It is zero if unknown.
 type Price struct {
 	Input  float64 `toml:"input_price"`
 	Output float64 `toml:"output_price"`
 }
 
-// Of returns the price of tokens.
+// Of returns the price of a number of input and output tokens.
 func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }
 
 // AuthState is the log-in state of an agent.
 type AuthState string
 
-// The states of an agent.
+// AuthState values.
 const (
 	Authenticated AuthState = "authenticated"
 	Installed     AuthState = "installed" // found, but not logged in
 	NotFound      AuthState = "not-found"
 )
 
-// Auth is the result of a provider's check of its CLI.
+// Auth is the result of a provider's check of its agent's CLI.
 type Auth struct {
 	State   AuthState
-	Path    string // the program that would run
+	Path    string // path of the program
 	Version string // empty if unknown
-	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if ductor does not know
+	Method  string // way to log in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
 	Fix     string // how to fix a State other than Authenticated; one sentence
-	// Problem is the reason why the agent did not answer whether it is logged in. State is then Installed, and Fix is
-	// empty. If the program does not run, Problem is Crashed, and State has everything else that is known.
+	// Problem is the reason why the log-in state is unknown. State is then Installed, and Fix is empty. If the program
+	// does not run, the kind of Problem is Crashed, and State is as far as known.
 	Problem *Failure
 }
 
-// Broken reports whether the program does not run.
+// Broken reports whether the agent's program does not run.
 func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crashed }
 
 // MenuEntry is an agent in a menu.
@@ -61,7 +61,7 @@ type MenuEntry struct {
 	Agent  Agent
 	Auth   Auth
 	Models []Model // nil if Err is set
-	Err    error   // why no models can be shown
+	Err    error   // the reason why Models is nil
 	// Resting is the reason why the agent gets no turns for a while. It is nil if the agent gets turns.
 	Resting *Failure
 }
@@ -95,11 +95,11 @@ func (s AgentState) String() string {
 	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
-// ErrLoading means that the agent has not answered yet, and that the caller did not want to wait.
+// ErrLoading means that the agent has not answered yet, and that the caller asked not to wait; see AtOnce.
 var ErrLoading = errors.New("it is being asked")
 
-// AtOnce returns a context for Menu or Default. With it, they answer from known data and load missing data in the
-// background.
+// AtOnce returns a context with which Menu and Default do not wait: they answer from known data and load missing data
+// in the background.
 func AtOnce(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(ErrLoading)

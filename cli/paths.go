@@ -18,7 +18,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// RealPath is rooted.RealPath, except that it returns a path unchanged if it cannot be resolved.
+// RealPath resolves path with rooted.RealPath. It returns path unchanged if that fails.
 func RealPath(path string) string {
 	if real, err := rooted.RealPath(path); err == nil {
 		return real
@@ -26,20 +26,21 @@ func RealPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// Lies reports whether path is dir or lies below it. It compares only the names and does not resolve links.
+// Lies reports whether path is dir or lies below dir. It compares only the names and resolves no links.
 func Lies(path, dir string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(dir) {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	}
 	dir = filepath.Clean(dir)
-	// For paths that do not lie in dir, filepath.Rel takes ten times as long.
+	// This check is fast: filepath.Rel takes ten times as long for a path outside of dir.
 	rest, begins := strings.CutPrefix(filepath.Clean(path), dir)
 	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
-// VisibleBelow reports whether path, after resolving all links, is a file below dir. Neither the file nor a directory
-// between them may be hidden, because tools read their settings from hidden files. path may be relative to dir.
+// VisibleBelow reports whether path, after resolving all links, is a file below dir. It returns false if the file or a
+// directory between dir and the file is hidden, because tools read their settings from hidden files. path may be
+// relative to dir.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
@@ -62,7 +63,7 @@ func visible(dir, path string) bool {
 		func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
-// Touches reports whether path is one of files, or lies below one of them. It checks path itself and path with links
+// Touches reports whether path is one of files, or lies below one of them. It checks path as given and with links
 // resolved. path may be relative to dir or to the home directory. files are absolute, with links resolved.
 func Touches(files []string, dir, path string) bool {
 	path = Absolute(dir, path)
@@ -70,7 +71,7 @@ func Touches(files []string, dir, path string) bool {
 	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
 }
 
-// Absolute returns the absolute form of a path in dir. If the path begins with "~/", it lies below the home directory.
+// Absolute returns the absolute form of a path that is relative to dir or, with the prefix "~/", to the home directory.
 func Absolute(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -94,15 +95,15 @@ func Relative(dir, path string) string {
 // pathBytes limits the length of a text that could be a path.
 const pathBytes = 4096
 
-// Names reports whether any text in a tool's input is the path of one of files, or of a file below one of them; see
-// Touches. It does not look at single words of commands.
+// Names reports whether a text in a tool's input is the path of one of files, or of a file below one of them; see
+// Touches. It does not check the single words of commands.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
-	// An unreadable input names nothing.
+	// An input that is not JSON names no file.
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 
-// NamesOne reports whether a text is the path of one of files, or of a file below one of them.
+// NamesOne reports whether text is the path of one of files, or of a file below one of them.
 func NamesOne(files []string, dir, text string) bool {
 	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
 }
@@ -127,18 +128,18 @@ func names(files []string, dir string, v any) bool {
 	return false
 }
 
-// KeptFile returns the path in dir for a file that is named after its kind and content.
+// KeptFile returns the path for a file in dir whose name is derived from its kind and content.
 func KeptFile(dir, kind, ext, content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is the age after which Keep marks a file as used again. Files that were not used for a day may be removed.
+// keptAnew is the age after which Keep marks a file as used again. ductor may remove files that were unused for a day.
 const keptAnew = time.Hour
 
-// Keep creates the KeptFile if it does not exist, and returns its path. Processes with the same content share the file.
-// Keep creates the directory so that no other user can create files in it. If an agent changed the file, Keep restores
-// it.
+// Keep creates the file at the path that KeptFile returns, unless it exists, and returns that path. Processes with the
+// same content share the file. Only this user can create files in its directory. If an agent changed the file, Keep
+// restores its content.
 func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err := private(dir); err != nil {
 		return "", err
@@ -164,7 +165,7 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	return path, nil
 }
 
-// holds reports whether a path is a regular file with this content. If it is, holds marks the file as used.
+// holds reports whether path is a regular file with this content. It marks such a file as used.
 func holds(path, content string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
@@ -180,12 +181,13 @@ func holds(path, content string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()).Abs() > keptAnew {
-		_ = os.Chtimes(path, now, now) // otherwise the file is removed and created again
+		_ = os.Chtimes(path, now, now) // an unmarked file would be removed and created again
 	}
 	return true
 }
 
-// private creates a directory in which no other user can create files.
+// private creates a directory in which only this user can create files. It returns an error if the existing directory
+// is open to others.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for files of ours: %w", err)

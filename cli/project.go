@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// ProjectSettings determines whether an agent may use the project's own settings: its hooks, its MCP servers, and the
-// rights that it grants.
+// ProjectSettings determines whether an agent may use the settings that its project contains, such as hooks, MCP
+// servers and rights.
 type ProjectSettings string
 
-// ProjectSettings values. An agent uses the settings only with WithProject.
+// ProjectSettings values. An agent uses a project's settings only with WithProject.
 const (
-	WithoutProject ProjectSettings = ""        // there are settings, and the agent starts without them or not at all
-	EmptyProject   ProjectSettings = "none"    // ductor knows of none; the agent starts without any
+	WithoutProject ProjectSettings = ""        // the project has settings; the agent starts without them or not at all
+	EmptyProject   ProjectSettings = "none"    // ductor found no settings; the agent starts without any
 	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly these settings
 )
 
@@ -27,10 +27,10 @@ const (
 const ProjectTool = "project settings"
 
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
-// run. The Provider respects Request.Project.
+// run. The agent uses them only as Request.Project allows.
 type ProjectReader interface {
 	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them. The list is
-	// constant. A name that ends in a slash is a directory with everything below it.
+	// constant. A name that ends in a slash means a directory with everything below it.
 	//
 	// The extension of a file determines which parts users see:
 	//   - JSON: every value
@@ -40,22 +40,23 @@ type ProjectReader interface {
 	ProjectFiles() []string
 }
 
-// Limits of ReadProject.
+// Limits of ReadProject. Users cannot allow settings beyond a limit.
 const (
-	projectFileBytes  = 128 << 10 // of one file; a longer file cannot be allowed
-	projectFileCount  = 500       // of all files; more cannot be allowed
-	projectShownBytes = 1 << 20   // of all fields; more cannot be allowed
+	projectFileBytes  = 128 << 10 // of one file
+	projectFileCount  = 500       // of all files
+	projectShownBytes = 1 << 20   // of all fields
 )
 
-// ReadProject reads the settings in a project's files, as fields that users can read. If a file changes, the fields
-// change too. Like agents, it searches dir and all directories above it, except the home directory. For a worktree it
-// also searches the main checkout. It follows no link out of a directory. home must have its links resolved.
+// ReadProject reads the settings in a project's files and returns them as fields for users. Any change of a file
+// changes the fields. Like agents, ReadProject searches dir and all directories above it, except the home directory.
+// For a worktree it also searches the main checkout. It follows no link out of a directory. home must have its links
+// resolved.
 //
-// missing names a file that could not be read completely. If fields and missing are both empty, the project has no
-// settings.
+// missing names a file that ReadProject could not read completely. If fields and missing are both empty, the project
+// has no settings.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{dir: RealPath(dir)}
-	if r.dir == home { // files there are the user's own, and every agent reads them everywhere
+	if r.dir == home { // files there are the user's own, and every agent reads them for every project
 		return nil, ""
 	}
 	seen := map[string]bool{home: true}
@@ -73,8 +74,8 @@ func ReadProject(dir, home string, files []string) (fields []Field, missing stri
 	return r.fields, r.missing
 }
 
-// mainCheckout returns the first checkout of a worktree's repository, because agents also read settings there. If dir
-// is not a worktree, it returns dir.
+// mainCheckout returns the main checkout of the repository if dir is in a worktree, because agents also read settings
+// there. Otherwise it returns dir.
 func mainCheckout(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
@@ -90,7 +91,7 @@ func mainCheckout(dir string) string {
 	}
 }
 
-// from resolves a path relative to a directory.
+// from returns path, relative to dir unless it is absolute.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -98,7 +99,7 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// shortFile returns the text of a small file, or "" for anything else.
+// shortFile returns the content of a small file. It returns "" if the file is large or cannot be read.
 func shortFile(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
 		return ""
@@ -118,7 +119,7 @@ type projectReading struct {
 	bytes   int // size of the fields
 }
 
-// lack records a file that could not be read. It keeps only the first one.
+// lack records the name of a file that could not be read. It keeps only the first name.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
@@ -127,7 +128,7 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	root, err := os.OpenRoot(at)
-	if err != nil { // an agent may still read files whose names it knows
+	if err != nil { // an agent can open a file by its name without listing the directory
 		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
 				r.lack(r.shown(at, name))
@@ -145,10 +146,10 @@ func (r *projectReading) read(at string, files []string) {
 	}
 }
 
-// present returns those files whose first path element exists in a directory. Most directories contain none, and need
-// not be opened.
+// present returns the files whose first path element exists in a directory. Most directories contain none, so their
+// files need not be opened.
 func present(at string, files []string) (there []string) {
-	missing := map[string]bool{} // by first part
+	missing := map[string]bool{} // by first path element
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {
@@ -162,7 +163,7 @@ func present(at string, files []string) (there []string) {
 	return there
 }
 
-// shown returns a file's path in the form that users read: relative to the working directory.
+// shown returns a file's path relative to the working directory, as users see it.
 func (r *projectReading) shown(at, name string) string {
 	rel, err := filepath.Rel(r.dir, filepath.Join(at, filepath.FromSlash(name)))
 	if err != nil {
@@ -174,7 +175,7 @@ func (r *projectReading) shown(at, name string) string {
 // below reads all files below a directory. It does not follow links to other directories.
 func (r *projectReading) below(root *os.Root, dir string) {
 	if _, err := root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		r.file(root, dir) // a link to nothing yet, or nothing
+		r.file(root, dir) // dir is missing, or a link to a missing file
 		return
 	}
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // errors mean missing files
@@ -195,7 +196,7 @@ func (r *projectReading) file(root *os.Root, name string) {
 	text, err := readProjectFile(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := root.Lstat(name); err == nil { // a link to a file that does not exist yet
+		if _, err := root.Lstat(name); err == nil { // a link to a missing file
 			r.lack(shown)
 		}
 		return

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the relevant values of a file. If the file changes, the values change too, except for .env
-// files.
+// projectLeaves returns the values of a file that concern agents. Any change of the file changes the values, except in
+// .env files.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -29,12 +29,12 @@ func projectLeaves(text []byte, extension string) []Leaf {
 	return []Leaf{digestLeaf(text)}
 }
 
-// digestLeaf returns a leaf with the size and the hash of a text. Users can read the text itself in the project.
+// digestLeaf returns a leaf with the size and the hash of a text. Users find the text itself in the project.
 func digestLeaf(text []byte) Leaf {
 	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
 }
 
-// wholeLeaves returns the values of JSON. Any other text, including JSON with comments, is one value.
+// wholeLeaves returns the values of a JSON text. It returns any other text as one value, including JSON with comments.
 func wholeLeaves(text []byte) []Leaf {
 	leaves := Leaves(text)
 	for i, l := range leaves {
@@ -55,7 +55,7 @@ func markdownLeaves(text []byte) []Leaf {
 		text = body
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // inside a block of commands
+	runs := false // within a block of commands
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch fence := strings.HasPrefix(line, "```"); {
@@ -84,8 +84,8 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. Other lines concern only
-// the project.
+// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. It omits other lines,
+// because they concern only the project.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
@@ -96,7 +96,7 @@ func envLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// envLine matches a line like the library dotenv, which most agents use.
+// envLine matches a line by the rules of the library dotenv, which most agents use.
 var envLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
 })
@@ -107,11 +107,12 @@ func steersAgent(name string) bool {
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
 	return slices.ContainsFunc([]string{
 		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT",
-		"LD_", "DYLD_",
+		"LD_", "DYLD_", "QWEN_",
 		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC",
 		"PIP_", "LESSOPEN", "MANPAGER",
 		"MAKEFLAGS", "GCE_METADATA", "CLOUDSDK_",
 	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
+		strings.HasSuffix(upper, "_BASE_URL") ||
 		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS",
 			"TMPDIR", "SHELLOPTS"}, upper)
 }
@@ -158,7 +159,7 @@ func stringEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// commentEnd returns the index after the comment that starts at i. The end of a line is not part of the comment.
+// commentEnd returns the index after the comment that starts at i. A line comment does not include its line break.
 func commentEnd(raw []byte, i int) int {
 	end, length := []byte("\n"), 0
 	if raw[i+1] == '*' {

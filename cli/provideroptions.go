@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// Defaults of ProviderOptions. Other code that ends processes or waits for them uses them too.
+// Defaults of ProviderOptions. Other code that ends processes or waits for them uses these values too.
 const (
 	DefaultStall     = 5 * time.Minute
 	DefaultToolStall = 30 * time.Minute
 	DefaultGrace     = 2 * time.Second
 )
 
-// ProviderOptions configure a dialect. The zero value of every field but Launcher is usable.
+// ProviderOptions configure a dialect. Every field except Launcher may be zero.
 type ProviderOptions struct {
 	Launcher Launcher // starts the processes; required
 	Path     string   // the program; empty means the dialect's default
-	// Env returns the environment from which a child's variables are taken. nil means os.Environ.
+	// Env returns the environment from which child processes get their variables. nil means os.Environ.
 	Env      func() []string
-	AllowEnv []string // additional names or NAME_* patterns that a child may see
+	AllowEnv []string // additional variables that a child process may see: names or NAME_* patterns
 	// OwnerHome is the home of the user who runs ductor, on the machine of the agent. Sessions with their own homes
-	// share some of its files. It is empty if the environment has no such home, like a container.
+	// share some of its files. It is empty if the environment has no such home, as in a container.
 	OwnerHome string
-	// ReadFile reads log-ins and settings in the agent's environment. nil means os.ReadFile. If it fails, the provider
-	// asks the agent itself.
+	// ReadFile reads files with log-ins and settings in the agent's environment. nil means os.ReadFile. If it fails,
+	// the provider asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
-	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
-	// touches one of them; a user must decide.
+	// Protected lists ductor's own files and directories, absolute and with links resolved. No mode allows a request
+	// that touches one of them; only a user can.
 	Protected []string
 	Timing
 	Now    func() time.Time // the clock for durations; nil means time.Now
@@ -48,15 +48,15 @@ type ProviderOptions struct {
 type Timing struct {
 	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
 	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
-	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end when asked to
+	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end on request
 	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // for a shared process to be ready
-	// StaleAfter limits the duration of a turn. The runner enforces it, even while ductor is not running.
+	// StaleAfter limits the duration of a turn. The runner enforces the limit, even while ductor is not running.
 	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
-	// OrphanAfter limits how long a run may continue while ductor is not running.
+	// OrphanAfter limits how long a run continues while ductor is not running.
 	OrphanAfter time.Duration `toml:"orphan_after" default:"15m" check:"1s..720h"`
 }
 
-// OrDefault returns o with defaults for missing fields. program is the default Path of the agent.
+// OrDefault returns o with default values for missing fields. program is the default Path.
 func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	o.Path = cmp.Or(o.Path, program)
 	if o.Env == nil {
@@ -75,19 +75,19 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	return o
 }
 
-// Allowing returns o with additional variables that a child may see. names may contain NAME_* patterns.
+// Allowing returns o with additional variables that child processes may see. names may contain NAME_* patterns.
 func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	o.AllowEnv = slices.Concat(names, o.AllowEnv)
 	return o
 }
 
-// ChildEnv returns the complete environment of a process for req. See the function ChildEnv. Later parts have priority
-// over earlier ones:
-//   - the variables of Env that any agent may see, and those that allow and AllowEnv name
+// ChildEnv returns the complete environment of a process for req; see the function ChildEnv. A later part overrides an
+// earlier one:
+//   - the variables of Env that any agent may see, and the variables in allow and AllowEnv
 //   - own, the variables of the dialect
 //   - the variables of req
-//   - the variables of its tool servers
-//   - the ID of its chat
+//   - the variables of req's tool servers
+//   - the ID of req's chat
 func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]string) []string {
 	extra := map[string]string{}
 	maps.Copy(extra, own)
@@ -101,8 +101,7 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
 }
 
-// StartOnce starts the process for a single turn. It takes missing fields of command from the request. Errors are
-// *Failure.
+// StartOnce starts the process for a single turn. It fills missing fields of command from req. Errors are *Failure.
 func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
 	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
 	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation
@@ -113,8 +112,8 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 	return p, nil
 }
 
-// Digest returns a digest of the values that determine which requests a process or session can serve. The values must
-// not be stored in clear.
+// Digest returns a digest of the values that determine which requests a process or session can serve. Callers store the
+// digest because the values may be secret.
 func Digest(parts ...any) string {
 	all, err := json.Marshal(parts)
 	if err != nil { // texts, numbers and their combinations can always be encoded
@@ -132,7 +131,7 @@ func StartFailure(agent Agent, err error) *Failure {
 	return AsFailure(agent, err)
 }
 
-// StartResult returns the result of a turn that did not start, because of err or because ctx was cancelled first.
+// StartResult returns the Result of a turn that did not start: because of err, or because ctx was cancelled.
 func StartResult(ctx context.Context, agent Agent, err error) Result {
 	if ctx.Err() != nil {
 		return Cut(ctx, agent)

@@ -14,7 +14,8 @@ import (
 // Agent is the name of a dialect, such as "claude" or "codex".
 type Agent string
 
-// Conversation is the opaque key of a turn's chat. Two turns with the same key never run at the same time.
+// Conversation is the opaque key of the conversation of a turn. ductor never runs two turns of a conversation at the
+// same time.
 type Conversation string
 
 // TurnID identifies one turn. It is unique as long as the database exists.
@@ -26,13 +27,13 @@ type AgentSessionID string
 // ModelID is a model's name in the form that its agent accepts. Empty means the agent's default.
 type ModelID string
 
-// Effort is a reasoning level in the agent's own vocabulary, such as "high". Empty means the model's default.
+// Effort is a reasoning level in the agent's own terms, such as "high". Empty means the model's default.
 type Effort string
 
 // PermissionMode determines which actions an agent may take without asking.
 type PermissionMode string
 
-// The permission modes, from most careful to least. Ask is the default.
+// PermissionMode values, from most to least careful. Ask is the default.
 const (
 	Ask         PermissionMode = "ask"          // the agent asks before it writes or runs anything
 	AcceptEdits PermissionMode = "accept-edits" // edits inside the working directory are allowed
@@ -41,7 +42,7 @@ const (
 	Bypass      PermissionMode = "bypass"       // everything is allowed
 )
 
-// PermissionModes lists every mode, most careful first.
+// PermissionModes lists every mode, from most to least careful.
 func PermissionModes() []PermissionMode {
 	return []PermissionMode{Plan, Ask, AcceptEdits, Auto, Bypass}
 }
@@ -52,87 +53,87 @@ type Image struct {
 	MIME string // "image/png", "image/jpeg", "image/gif" or "image/webp"
 }
 
-// Request is one turn as the domain requests it. A provider uses the same Request to open a session and to run a turn
-// in it. The provider defines which fields bind a session (Session.Fits).
+// Request describes one turn. ductor passes the same Request to Provider.Open and to Session.Turn. A provider decides
+// which fields a session cannot change later; see Session.Fits.
 type Request struct {
 	Turn         TurnID
 	Conversation Conversation
-	Lang         lang.Language // of messages to the turn's users
+	Lang         lang.Language // language of messages to the turn's users
 	ChatID       int64         // the agent sees it as DUCTOR_CHAT_ID
 
-	Prompt       string // the model reads it as text, whatever it begins with, unless Task is set
+	Prompt       string // the model reads it as text, even if it looks like a command, unless Task is set
 	Task         Task
 	Images       []Image // sent with the prompt
-	SystemPrompt string  // replaces the agent's own, if set
-	AppendPrompt string  // appended to the agent's own, if set
+	SystemPrompt string  // replaces the agent's own system prompt, if set
+	AppendPrompt string  // appended to the agent's own system prompt, if set
 
 	Model   ModelID
 	Effort  Effort
 	Account Account // the log-in that the agent uses
 
-	// Sandbox is the environment in which the turn runs. The turn runs in no other environment. Empty means this host.
+	// Sandbox is the only environment in which the turn may run. Empty means this host.
 	Sandbox Sandbox
-	Session string   // ductor's own ID of the session, which names its home if sessions have their own
-	Home    string   // absolute HOME in the environment; empty: the environment's own. The Service sets it.
-	Files   []string // paths on this host that the prompt names, Images included
+	Session string   // ductor's own ID of the session; if sessions have their own homes, the name of the home
+	Home    string   // absolute HOME in the environment; empty for the environment's own; set by the Service
+	Files   []string // paths on this host that the prompt names, including Images
 
-	Dir     string   // working directory, absolute, in the environment
-	AddDirs []string // additional directories for the agent, absolute; of this host, and copied to a sandbox
+	Dir     string   // working directory in the environment, absolute
+	AddDirs []string // additional directories of this host for the agent, absolute; copied into a sandbox
 
 	// Project determines whether the agent may use the settings in Dir; see ProjectReader.
 	Project ProjectSettings
 
 	Permission PermissionMode
-	// TextOnly is set for a question of ductor itself that asks only for text. It also runs if nothing holds the agent
-	// to Permission; see ModeHolder. ductor still decides by Permission what the agent asks for.
+	// TextOnly is set for ductor's own questions, which need only a text as the answer. ductor runs such a request even
+	// if Permission is not enforced on the agent; see ModeHolder. Permission still decides about the agent's requests.
 	TextOnly bool
-	// Attended is set if a user can answer the agent's requests. Otherwise all requests are denied.
+	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
 	Attended     bool
-	AllowedTools []string // allowed without asking; generic names, or the agent's own
-	// ToolLists limit the agent's tools together. Tools is their combination in the agent's own words. The Service sets
-	// Tools, and also translates AllowedTools into those words.
+	AllowedTools []string // allowed without asking; generic names or the agent's own
+	// ToolLists limit the agent's tools. The Service combines them into Tools, in the agent's own words. It also
+	// translates AllowedTools into these words.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
 	Absent    []AbsentServer // configured servers that are not in Servers
 
-	// MaxTurns limits the answers of the model in this turn. 0 means no limit. Agents that do not support it refuse the
-	// turn; see tools.LimitsTurns.
+	// MaxTurns limits the model's answers in this turn. 0 means no limit. Agents without such a limit refuse the turn;
+	// see tools.LimitsTurns.
 	MaxTurns int
-	Budget   float64       // the most US dollars that the turn may cost, for agents that support it; 0 is no limit
-	Timeout  time.Duration // limit of wall time; 0 is the service's limit
+	Budget   float64       // limit in US dollars, for agents that support it; 0 means no limit
+	Timeout  time.Duration // limit of wall-clock time; 0 means the service's limit
 	Began    time.Time     // when a resumed turn started; zero for a new one
 
 	Resume AgentSessionID // the session to continue
 
 	// Started stores the position in the run at which the turn starts. The provider calls it before it sends the
 	// prompt, and again whenever the Note changes. If the first call fails, the provider does not send the prompt. If
-	// Started is nil, nothing is stored.
+	// Started is nil, the position is not stored.
 	Started func(ctx context.Context, start Start) error
 
 	ExtraArgs []string          // appended unchanged to the agent's command line
 	Env       map[string]string // added to the child's environment
 }
 
-// Task is the kind of a prompt. If an agent does not support it, it refuses the turn before it does anything, with a
-// Failure that matches errors.ErrUnsupported.
+// Task is the kind of a prompt. An agent that does not support the Task refuses the turn at once, with a Failure that
+// matches errors.ErrUnsupported.
 type Task string
 
-// The tasks.
+// Task values.
 const (
 	TaskPrompt  Task = ""        // text
 	TaskCompact Task = "compact" // the agent shortens its context; the prompt may name the parts to keep
 	TaskCommand Task = "command" // the prompt is a command of the agent itself, in the form of AgentCommand.Line
 )
 
-// CannotCompact returns the refusal of an agent that cannot shorten its context on request.
+// CannotCompact returns the failure of a turn for an agent that cannot shorten its context on request.
 func CannotCompact(agent Agent) *Failure {
 	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
 	f.Cause = errors.ErrUnsupported
 	return f
 }
 
-// Unsendable returns a Failure if no agent can be sent the prompt. A prompt must have text or images. Its text must be
+// Unsendable returns a Failure if no agent can receive the prompt. A prompt must have text or images. Its text must be
 // valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
@@ -144,26 +145,25 @@ func (r Request) Unsendable(agent Agent) *Failure {
 	return nil
 }
 
-// WithoutPictures returns the warning that an agent gets no pictures. The agent can still read the files, because the
-// prompt contains their paths.
+// WithoutPictures returns the warning that the agent gets the pictures only as files: the prompt contains their paths.
 func (r Request) WithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
 }
 
-// PerhapsWithoutPictures returns the warning that the model may not see the pictures, because the agent does not report
-// whether its model can read them.
+// PerhapsWithoutPictures returns the warning that the model may be unable to see the pictures. It is for agents that do
+// not report whether their model supports pictures.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
 }
 
-// WithoutServer returns the warning that an agent does not support this kind of server.
+// WithoutServer returns the warning that the agent does not support this kind of tool server.
 func (r Request) WithoutServer(agent Agent, s ToolServer) Status {
 	in := r.Lang.Printer()
 	why := in.Text("servers.not-taken", agent.Name())
 	return Status{Kind: StatusWarning, Detail: in.Text("servers.without", s.Name, why)}
 }
 
-// Instructions returns the system prompts as the start of the prompt, for an agent that accepts them in no other place.
+// Instructions returns the system prompts of r as a prefix for the prompt, for agents without a separate system prompt.
 func (r Request) Instructions() string {
 	text := ""
 	for _, part := range []string{r.SystemPrompt, r.AppendPrompt} {
@@ -174,43 +174,42 @@ func (r Request) Instructions() string {
 	return text
 }
 
-// Sandbox is the name of an environment of agents other than this host. Empty means this host. If a part of a sandbox
-// belongs to only one conversation, its name is NAME/CONVERSATION.
+// Sandbox is the name of an environment other than this host. Empty means this host. The part of a sandbox that belongs
+// to a single conversation is named NAME/CONVERSATION.
 type Sandbox string
 
 // For returns the conversation's own part of a sandbox.
 func (s Sandbox) For(c Conversation) Sandbox { return s + "/" + Sandbox(c) }
 
-// Name returns the sandbox's name in the configuration. If the sandbox is one conversation's part of a configured one,
-// Name omits the conversation.
+// Name returns the sandbox's name in the configuration, without the conversation.
 func (s Sandbox) Name() string {
 	name, _, _ := strings.Cut(string(s), "/")
 	return name
 }
 
-// Alone returns the conversation that alone owns the sandbox. It returns "" if all conversations share the sandbox.
+// Alone returns the conversation to which the sandbox belongs, or "" if conversations share it.
 func (s Sandbox) Alone() Conversation {
 	_, alone, _ := strings.Cut(string(s), "/")
 	return Conversation(alone)
 }
 
-// Mode is the way a session communicates with its agent.
+// Mode determines how a session communicates with its agent.
 type Mode string
 
-// The modes. A provider supports OneShot, Live or both.
+// Mode values. A provider supports at least one of them.
 const (
-	Live    Mode = "live"     // one process, many turns
-	OneShot Mode = "one-shot" // a process per turn
+	Live    Mode = "live"     // one process for many turns
+	OneShot Mode = "one-shot" // one process for each turn
 )
 
 // ToolList limits the tools of an agent. Its names are generic ("shell", "mcp:github") or the agent's own. Package
-// tools translates a list into the agent's own words. In a translated list, only MCP servers still have generic names.
+// cli/tools translates generic names into the agent's own, except for MCP servers.
 type ToolList struct {
 	Only   []string `toml:"tools" yaml:"tools"`               // the only permitted tools; empty: all
 	Denied []string `toml:"denied_tools" yaml:"denied_tools"` // never used
 }
 
-// Empty reports whether the list limits nothing.
+// Empty reports whether the list has no limits.
 func (l ToolList) Empty() bool { return len(l.Only)+len(l.Denied) == 0 }
 
 // Equal reports whether two lists are the same.
@@ -218,17 +217,17 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether a list in the agent's own words permits a tool. tool is the name that the agent uses in
-// requests. Permits ignores rules such as "Bash(git push *)", because the agent itself enforces them.
+// Permits reports whether a translated list permits a tool. tool is the agent's own name for the tool. Permits ignores
+// rules such as "Bash(git push *)", because the agent itself enforces them.
 func (l ToolList) Permits(tool string) bool {
 	is := func(name string) bool { return name == tool || ofServer(name, tool) }
 	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
 }
 
-// NamedServer returns the MCP server of a generic name such as "mcp:github".
+// NamedServer returns the MCP server in a generic name such as "mcp:github".
 func NamedServer(name string) (server string, ok bool) { return strings.CutPrefix(name, "mcp:") }
 
-// Servers splits names into MCP servers and all other names.
+// Servers splits names into the names of MCP servers, without prefix, and all other names.
 func Servers(names []string) (servers, rest []string) {
 	for _, name := range names {
 		if server, ok := NamedServer(name); ok {
@@ -240,8 +239,8 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// ofServer reports whether a tool belongs to an MCP server. name is the generic name of the server; tool may have any
-// of the notations that agents use.
+// ofServer reports whether a tool belongs to an MCP server. name is the generic name of the server. tool may have the
+// notation of any agent.
 func ofServer(name, tool string) bool {
 	server, ok := NamedServer(name)
 	if !ok || server == "" {

@@ -2,38 +2,38 @@ package cli
 
 import "time"
 
-// Result ends a turn. Err is nil on success; Text may be set in either case.
+// Result is the last event of a turn. Err is nil on success. Text may be set in either case.
 type Result struct {
-	Text           string // the whole answer: equals the turn's folded text events
+	Text           string // the whole answer, equal to the combined text events of the turn
 	AgentSessionID AgentSessionID
 	Model          ModelID
 	Usage          Usage             // of this turn alone
-	ByModel        map[ModelID]Usage // the same for each model, if the agent reports it
+	ByModel        map[ModelID]Usage // Usage by model, if the agent reports it
 	CostUSD        float64           // of this turn alone; 0 if the agent does not report it
 	Duration       time.Duration
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // the turn ended because its context was cancelled; Err is nil then
 	Detached       bool     // ductor detached from the turn, which continues without it; Err is nil then
-	Fallback       bool     // a live run showed nothing, so the answer comes from a one-shot run after it
+	Fallback       bool     // the live run produced no output, so ductor repeated the turn one-shot
 	Err            *Failure // nil on success
 	Told
 }
 
-// Told holds additional facts that some agents report.
+// Told contains additional facts about the turn that some agents report.
 type Told struct {
 	Turns int  // model calls; 0 if the agent does not report them
-	Fill  Fill // of the session's context after the turn
-	// Unread lists messages that were steered into the turn but that its model did not read. The agent returned them
+	Fill  Fill // how full the session's context is after the turn
+	// Unread lists messages that ductor steered into the turn, but that the model did not read. The agent returned them
 	// when the turn was cut short.
 	Unread []TurnID
 }
 
-// BackgroundResult is the result of a turn that an agent started without a prompt.
+// BackgroundResult is the result of a turn that the agent started by itself, without a prompt.
 type BackgroundResult struct {
 	Result
-	Task string // the background task whose end the agent reports in that turn, in one line; may be empty
-	// Of is set if the result does not belong to such a turn. The text then belongs to the end of the answer of turn
-	// Of, and arrived after that turn's Result.
+	Task string // the background task that ended before that turn, in one line; may be empty
+	// Of is set if the result belongs to an earlier turn instead. Text is then the end of that turn's answer, which
+	// arrived after its Result.
 	Of TurnID
 }
 
@@ -51,8 +51,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sub returns the tokens that u has counted in addition to v. It is for agents that report running totals. If a total
-// decreased, the agent restarted it, so the result is u itself.
+// Sub returns the tokens of u that v does not include. It is for agents that report running totals. If a total
+// decreased, the agent has started to count again, so Sub returns u.
 func (u Usage) Sub(v Usage) Usage {
 	if u.Input < v.Input || u.Output < v.Output || u.CacheRead < v.CacheRead ||
 		u.CacheWrite < v.CacheWrite || u.Reasoning < v.Reasoning {
@@ -65,7 +65,7 @@ func (u Usage) Sub(v Usage) Usage {
 	}
 }
 
-// Total counts every token that was read or written once.
+// Total returns the number of all tokens that were read or written.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
 // Fill is the number of tokens that a session uses of its model's context.
@@ -75,13 +75,13 @@ type Fill struct {
 	Parts []FillPart `json:"parts,omitempty"`
 }
 
-// FillPart is a part of a context. Its name is the agent's own, such as "System prompt".
+// FillPart is a part of a context. Name is in the agent's own words, such as "System prompt".
 type FillPart struct {
 	Name   string `json:"name"`
 	Tokens int64  `json:"tokens"`
 }
 
-// Percent returns how full the context is. It returns false if that is unknown.
+// Percent returns how full the context is, in percent. It returns false if that is unknown.
 func (f Fill) Percent() (int, bool) {
 	if f.Used <= 0 || f.Limit <= 0 {
 		return 0, false

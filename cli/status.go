@@ -2,16 +2,16 @@ package cli
 
 import "time"
 
-// Living describes live sessions and processes, their memory, the turns that wait for one, and agents in a pause.
-// /status shows it.
+// Living describes the live sessions and processes. It also counts the turns that wait for a process, and names the
+// agents that get no turns for a while. /status shows it.
 type Living struct {
 	Sessions     []SessionStatus // sorted by conversation
-	Processes    int             // of agents, also starting and ending ones
+	Processes    int             // processes of agents, including starting and ending ones
 	MaxProcesses int             // 0 is no limit
 	Waiting      int             // turns that wait for another agent to end
-	Memory       int64           // resident bytes of the agents and everything they started, if known
+	Memory       int64           // resident bytes of the agents and their descendants, if known
 	MaxMemory    int64           // 0 is no limit
-	Resting      []*Failure      // the failure of each agent in a pause
+	Resting      []*Failure      // the failure of each agent that gets no turns for a while
 	Limits       []AccountLimits // of the agents' plans
 }
 
@@ -28,11 +28,11 @@ func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
 // SessionStatus is a live session.
 type SessionStatus struct {
 	Conversation Conversation
-	Sandbox      Sandbox // where it runs
+	Sandbox      Sandbox // the environment in which the session runs
 	Busy         bool
-	Used         time.Time // when it became busy or idle: start of the running turn, or end of the last one
-	// Memory is the resident memory in bytes of the session's process and of everything it started. It is 0 if it is
-	// unknown. Sessions with the same PID share it. Only Live measures it.
+	Used         time.Time // start of the running turn, or end of the last one
+	// Memory is the resident memory in bytes of the session's process and its descendants. Sessions with the same PID
+	// share it. It is 0 if unknown. Only Service.Live measures it.
 	Memory int64
 	SessionInfo
 }
@@ -49,18 +49,18 @@ type RunInfo struct {
 type OpenTurn struct {
 	Turn         TurnID
 	Agent        Agent
-	Sandbox      Sandbox // where it was running
+	Sandbox      Sandbox // where the turn was running
 	Conversation Conversation
 	Start        Start
-	GivenUp      bool // it is not resumed: ductor ends its run, and nothing remains
-	Background   bool // it has ended, and the agent works in the background: Start is where that work starts
+	GivenUp      bool // the turn is not resumed: ductor ends its run and keeps nothing of it
+	Background   bool // the turn has ended, and the agent works in the background from Start on
 }
 
-// Remains is the state of an OpenTurn after a restart.
+// Remains describes the state of an OpenTurn after a restart.
 type Remains string
 
-// The states.
+// Remains values.
 const (
-	RemainsRun     Remains = "run"     // a run exists: Service.Resume continues it
+	RemainsRun     Remains = "run"     // a run exists, and Service.Resume continues it
 	RemainsUnknown Remains = "unknown" // its effects are unknown, so only the user may repeat it
 )

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// StoredSession is a session that an agent stored in its own files. The user may have started it in a terminal.
+// StoredSession is a session in an agent's own files. A user may have started it in a terminal.
 type StoredSession struct {
 	Agent       Agent
 	ID          AgentSessionID
 	Dir         string
-	First, Last string    // the first prompt and the last known one, each in one line; both the title if it has one
+	First, Last string    // the first and the last known prompt, each in one line; the session's title replaces both
 	Used        time.Time // when its file last changed
 }
 
-// SessionKeeper is a Provider whose agent keeps its sessions and may resume them in a terminal.
+// SessionKeeper is a Provider whose agent stores its sessions. The agent may be able to resume them in a terminal.
 type SessionKeeper interface {
-	// StoredSessions lists the sessions that the agent stored for a directory, newest first. It lists only a limited
-	// number. It starts an agent only if that is the only way to know. Damaged files and files of other programs
-	// neither make it fail nor delay it.
+	// StoredSessions lists the newest sessions that the agent stored for a directory, newest first. Their number is
+	// limited. It starts an agent only if it cannot find the sessions otherwise. It skips damaged files and files of
+	// other programs quickly.
 	StoredSessions(ctx context.Context, dir string) ([]StoredSession, error)
-	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in its directory. It
-	// returns nothing if there is no such command.
+	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in the session's
+	// directory. It returns nil if the agent has no such command.
 	ResumeCommand(id AgentSessionID) []string
 }
 
 // Enterer is a Launcher of an environment that users can enter from a terminal of this host.
 type Enterer interface {
-	// Enter returns the words of a command line that runs further words, which the caller appends, in a directory of
-	// the environment. home is HOME there. Empty means the environment's own HOME.
+	// Enter returns the start of a command line that runs a command in a directory of the environment. The caller
+	// appends the command. home is the command's HOME; empty means the environment's own.
 	Enter(dir, home string) []string
 }

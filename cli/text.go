@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// OneLine returns s on one line, as a terminal shows it. It replaces each run of white space by a single blank, and
-// shortens the result to at most limit bytes.
+// OneLine returns s in one line, as a terminal shows it. It replaces each run of white space by a space, and shortens
+// the result to at most limit bytes.
 func OneLine(s string, limit int) string {
 	return Shorten(strings.Join(strings.Fields(WithoutCodes(s)), " "), limit)
 }
 
-// TextsOf returns the members of a JSON object that are texts.
+// TextsOf returns the string members of a JSON object.
 func TextsOf(object json.RawMessage) map[string]string {
 	var texts map[string]string
-	_ = json.Unmarshal(object, &texts) // other members are left out
+	_ = json.Unmarshal(object, &texts) // skips other members
 	return texts
 }
 
-// ShortLine returns s as one line for a status or a reason.
+// ShortLine returns s in one line of at most 300 bytes, for a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
 // ContainsAny reports whether text contains any of parts.
@@ -32,13 +32,14 @@ func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// Words lists text fragments that mean a kind of failure.
+// Words lists text fragments that indicate a kind of failure.
 type Words struct {
 	Kind FailureKind
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure.
+// KindOfWords returns the kind of the first row in table with a fragment that text contains. It returns UnknownFailure
+// if no row matches.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -55,10 +56,10 @@ var contextFull = sync.OnceValue(func() *regexp.Regexp {
 		`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
 })
 
-// SaysContextFull reports whether a text of a model or an agent means ContextFull.
+// SaysContextFull reports whether a message of a model or an agent means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
-// Words that models and agents use for a reached limit or a missing log-in, without any status or name.
+// Fragments of errors without a status or a name. They mean a reached limit or a missing log-in.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
@@ -73,8 +74,8 @@ var (
 	})
 )
 
-// Sharpened corrects the kind of a failure. If the agent sent only words, or called the failure an invalid request, the
-// kind is the one that the words mean.
+// Sharpened corrects the kind of a failure by the words of the agent. It changes only failures without a precise kind:
+// unknown ones, and requests that the agent calls invalid.
 func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
@@ -88,7 +89,7 @@ func Sharpened(f *Failure) *Failure {
 	return &sharp
 }
 
-// sharpKind returns the kind that the words of an error clearly mean, or "".
+// sharpKind returns the kind that the words of an error clearly indicate, or "".
 func sharpKind(text string) FailureKind {
 	switch {
 	case SaysContextFull(text):
@@ -103,7 +104,7 @@ func sharpKind(text string) FailureKind {
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
 
-// InnerMessage returns the sentence inside an error text that contains the JSON of a model's API. It returns other text
+// InnerMessage returns the message in the JSON of a model's API that an error text contains. It returns other text
 // unchanged.
 func InnerMessage(text string) string {
 	if m := innerMessage().FindStringSubmatch(text); m != nil {
@@ -114,7 +115,7 @@ func InnerMessage(text string) string {
 	return text
 }
 
-// NumberIn returns the number in the first group of re in text, or nil.
+// NumberIn returns the number that the first group of re matches in text, or nil.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
@@ -127,7 +128,7 @@ func NumberIn(re *regexp.Regexp, text string) *int {
 	return &n
 }
 
-// Shorten cuts s to at most limit bytes at a character boundary and marks the cut with an ellipsis.
+// Shorten cuts s to at most limit bytes at a character boundary, and ends it with an ellipsis.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -139,7 +140,7 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// Phrases that agents use for the end of a usage limit.
+// Phrases of agents that contain the end of a usage limit.
 var (
 	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
 	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
@@ -150,11 +151,11 @@ var (
 		"3:04PM", "3PM"}
 )
 
-// farthestReset is longer than any usage limit.
+// farthestReset is longer than the window of any usage limit.
 const farthestReset = 31 * 24 * time.Hour
 
-// ResetAt returns the end of a usage limit from the words of an agent. It returns zero if the words do not contain it.
-// Times are in the zone that the agent names, such as (Asia/Tokyo), or otherwise in the machine's own zone.
+// ResetAt returns the end of a usage limit from an agent's message. It returns zero if the message does not contain the
+// end. Times are in the zone that the message names, such as (Asia/Tokyo), or else in the machine's own zone.
 func ResetAt(text string, now time.Time) time.Time {
 	at := resetMoment(text, now)
 	if at.Before(now) || at.Sub(now) > farthestReset {
@@ -183,7 +184,7 @@ func resetMoment(text string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// resetSpan parses "2 hours 5 minutes", "1h2m" or "12.5s".
+// resetSpan parses a duration such as "2 hours 5 minutes", "1h2m" or "12.5s".
 func resetSpan(s string) (d time.Duration) {
 	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 		"ms": time.Millisecond}
@@ -194,8 +195,8 @@ func resetSpan(s string) (d time.Duration) {
 	return d
 }
 
-// resetClock parses "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If the text has no day or year, it returns the next
-// such time after now, in now's zone.
+// resetClock parses a time such as "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If the day or the year is missing, it
+// returns the next such time after now, in now's zone.
 func resetClock(s string, now time.Time) time.Time {
 	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
 	for _, suffix := range []string{"am", "pm"} {
@@ -226,8 +227,8 @@ func resetClock(s string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Tail returns the last bytes of s, at most limit, from a character boundary, and the number of bytes before them. The
-// result does not keep s in memory.
+// Tail returns the last bytes of s, at most limit, and the number of bytes before them. It cuts at a character
+// boundary. The result does not keep s in memory.
 func Tail(s string, limit int) (string, int) {
 	from := max(len(s)-limit, 0)
 	for from > 0 && from < len(s) && !utf8.RuneStart(s[from]) {

@@ -10,46 +10,46 @@ import (
 	"time"
 )
 
-// OnThisMachine reports whether a URL leads to this machine itself.
+// OnThisMachine reports whether a URL points to this machine.
 func OnThisMachine(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }
 
-// ToolServer provides tools to an agent through the Model Context Protocol. It is a URL, or a program that speaks the
-// protocol on its standard input and output. The program runs in the agent's environment.
+// ToolServer provides tools to an agent through the Model Context Protocol. It is a URL, or a program in the agent's
+// environment that speaks the protocol on its standard input and output.
 type ToolServer struct {
 	Name string // letters and digits
-	Path string // of the program; empty with a URL
+	Path string // path of the program; empty with a URL
 	Args []string
 	URL  string
-	// Headers maps the name of each HTTP header of a request to the variable of Env that contains its value.
+	// Headers maps the name of each HTTP header to the variable of Env that contains the header's value.
 	Headers map[string]string
-	// Env is the program's environment, in addition to the variables that the agent passes on. It may contain secrets,
-	// so no dialect puts a value on a command line. If an agent is configured on its command line, the variables are in
+	// Env contains the program's variables, in addition to the ones that the agent passes on. The values may be secret,
+	// so no dialect puts them on a command line. For agents that are configured by command line, ductor adds them to
 	// the agent's own environment.
 	Env map[string]string
 	// Trusted marks ductor's own server. Agents use its tools without asking, because the tools themselves ask the user
-	// if needed. Every agent has the server's variables, so that programs which it starts can use the server.
+	// if needed. Every agent gets the server's variables, so that the agent's programs can also use the server.
 	Trusted bool
-	Timeout time.Duration // limit of a call, for agents that support it
+	Timeout time.Duration // limit for each call, for agents that support it
 }
 
 // AbsentServer is a configured server that an agent cannot use.
 type AbsentServer struct {
 	Name string
-	Why  string // for users; empty if the turn is not meant to have it
+	Why  string // reason for users; empty if the turn was not meant to use the server
 }
 
-// WithoutForeign returns only the servers that are ductor's own.
+// WithoutForeign returns only ductor's own servers.
 func WithoutForeign(servers []ToolServer) []ToolServer {
 	return slices.DeleteFunc(slices.Clone(servers), func(s ToolServer) bool { return !s.Trusted })
 }
 
-// OwnServer is the name of the server of ductor's own tools.
+// OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
-// OwnTool returns the name of one of ductor's own tools. Agents call them mcp__ductor__send_file and similar. It
+// OwnTool returns the name of one of ductor's own tools from an agent's name, such as mcp__ductor__send_file. It
 // returns "" for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
@@ -60,23 +60,24 @@ func OwnTool(name string) string {
 	return ""
 }
 
-// OwnTitle describes a call of one of ductor's own tools in one line. It uses the first words of the text, the path, or
-// the question.
+// OwnTitle describes a call of one of ductor's own tools in one line: the first words of the text, the path, or the
+// question.
 func OwnTitle(input json.RawMessage) string {
 	in := TextsOf(input)
 	title := cmp.Or(in["text"], in["path"], in["question"], in["task"], in["prompt"], in["words"])
 	return OneLine(strings.NewReplacer("**", "", "`", "").Replace(title), 200)
 }
 
-// serverPrefixes lists the prefixes that agents use for the tools of a server.
+// serverPrefixes lists the prefixes that agents put before the names of a server's tools.
 func serverPrefixes(server string) []string {
 	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
 }
 
-// ToolVars is the prefix of the variables that an agent needs to reach the tools of ductor.
+// ToolVars is the prefix of the variables that an agent needs to reach ductor's tools.
 const ToolVars = "DUCTOR_MCP_"
 
-// Trusts reports whether a tool belongs to a trusted server. name is the agent's own, such as mcp__SERVER__TOOL.
+// Trusts reports whether a tool belongs to a trusted server. name is the agent's name for the tool, such as
+// mcp__SERVER__TOOL.
 func Trusts(servers []ToolServer, name string) bool {
 	return slices.ContainsFunc(servers, func(s ToolServer) bool {
 		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_",
@@ -86,8 +87,8 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server in the configuration format that most agents use. kind is the format's value of
-// "type" for a server that is a program. value returns the values of the server's variables.
+// Config returns the server in the configuration format that most agents use. kind is the format's "type" of a server
+// that is a program. value returns a variable's value.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
 	if s.URL != "" {
 		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
@@ -99,7 +100,7 @@ func (s ToolServer) Config(kind string, value func(name string) string) map[stri
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
 
-// HeadersBy returns the headers of the server's requests. value returns the values of the server's variables.
+// HeadersBy returns the headers of the server's requests. value returns a variable's value.
 func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range s.Headers {
@@ -111,13 +112,13 @@ func (s ToolServer) HeadersBy(value func(name string) string) map[string]string 
 // Value returns the value of one of the server's variables.
 func (s ToolServer) Value(name string) string { return s.Env[name] }
 
-// ByName returns a reference to a variable, for an agent that inserts the value from its own environment.
+// ByName returns a reference to a variable. The agent replaces it with the value from its own environment.
 func ByName(name string) string { return "${" + name + "}" }
 
 // VarNames lists the names of the server's variables, sorted.
 func (s ToolServer) VarNames() []string { return slices.Sorted(maps.Keys(s.Env)) }
 
-// Environ returns the server's variables in the form of an environment.
+// Environ returns the server's variables as NAME=value lines.
 func (s ToolServer) Environ() []string {
 	var env []string
 	for _, name := range s.VarNames() {

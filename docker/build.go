@@ -18,11 +18,11 @@ var shipped []byte
 
 // Build describes an image that an engine builds from a Dockerfile.
 type Build struct {
-	// Dir is the build context, with a file Dockerfile. If Dir is empty, ductor's own Dockerfile is used: Node, git,
-	// common tools and the agent CLIs. Building that needs network access on the engine's machine.
+	// Dir is the build context, a directory with a Dockerfile. If Dir is empty, ductor's own Dockerfile is used: Node,
+	// git, common tools and the agent CLIs. Building it needs network access on the engine's machine.
 	Dir  string
-	Args map[string]string // build arguments; never secrets, since images store them
-	// Network is the network of the build; if empty, the engine's default.
+	Args map[string]string // build arguments; images store them, so they must not be secret
+	// Network is the network of the build. Empty means the engine's default.
 	Network Network
 }
 
@@ -36,7 +36,7 @@ func (b Build) args() map[string]*string {
 	return args
 }
 
-// tag returns the image's name, which contains a digest of everything it is built from.
+// tag returns the image's name. It contains a digest of all sources of the image.
 func (b Build) tag() (string, error) {
 	files, err := b.context()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b Build) tag() (string, error) {
 	return builtImages + ":" + digest(parts...), nil
 }
 
-// context returns the build context as a tar. It has no times and owners, so that equal files make equal archives.
+// context returns the build context as a tar archive without times and owners. Equal files result in equal archives.
 func (b Build) context() (io.Reader, error) {
 	var raw bytes.Buffer
 	t := tar.NewWriter(&raw)
@@ -79,7 +79,7 @@ func (b Build) context() (io.Reader, error) {
 	return &raw, t.Close()
 }
 
-// walk visits each regular file below from, with its relative path. If from is a file, the relative path is ".".
+// walk calls do for each regular file below from, with its relative path. If from is a file, the relative path is ".".
 func walk(from string, do func(file, below string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -18,7 +18,7 @@ func ownerFilter(owner string) filters.Args {
 	return filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))
 }
 
-// containers lists containers, including stopped ones. A zero filter matches all.
+// containers lists containers, including stopped ones. A zero filter matches all containers.
 func (e *Engine) containers(ctx context.Context, f filters.Args) ([]container.Summary, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -34,11 +34,11 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 	return all.Volumes, e.describe("list volumes", err)
 }
 
-// Clean removes the containers of an owner, including their processes, unless keep returns true for the name of the
-// sandbox. So it removes containers of projects that are no longer configured, and containers that an interrupted start
-// left behind. It returns the number of removed containers. Homes stay. keep must return true for every sandbox in this
-// engine, even if its launcher uses another address of the engine; Engine.ID shows that. If keep is nil, Clean keeps no
-// sandbox.
+// Clean removes the containers of an owner with all their processes, unless keep returns true for the name of the
+// sandbox. Thereby it removes containers of projects that are no longer configured, and containers from an interrupted
+// start. It returns the number of removed containers. Homes stay. keep must return true for every sandbox in this
+// engine, even if the sandbox's launcher uses another address of the engine (see Engine.ID). If keep is nil, Clean
+// keeps no sandbox.
 func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
@@ -60,8 +60,8 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 	return removed, errors.Join(append(errs, e.removeShared(ctx, ownerFilter(owner)))...)
 }
 
-// removeShared removes copies of users' files (see Options.Shared) whose containers are gone. An engine leaves them
-// behind if a container was removed by hand.
+// removeShared removes the copies of users' files (see Options.Shared) whose containers are gone. The engine leaves
+// such copies if a container was removed by hand.
 func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -81,21 +81,21 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeMakingImage reports whether ductor may still be making an image from a container. Such a container has no
+// mayBeMakingImage reports whether ductor may still be making an image from a container: such a container has no
 // sandbox name.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
 
-// Home is the data that outlives a sandbox's container: the home of its agents, including the homes of sessions.
+// Home is the volume of a sandbox that outlives the container: the home of its agents, with the homes of sessions.
 type Home struct {
-	Name string // of the sandbox
-	// Used is when a program was last started there, according to this machine's notes, or else when the home was
-	// created.
+	Name string // name of the sandbox
+	// Used is the time of the last start of a program in the sandbox, according to this machine's notes. Without a note
+	// it is the time when the home was created.
 	Used time.Time
 }
 
-// Homes lists an owner's homes in this engine, by name. dir is Options.Dir with the notes about their use; it may be
+// Homes lists an owner's homes in this engine, by name. dir is Options.Dir with the notes about their use. It may be
 // empty.
 func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	all, err := e.volumes(ctx, owner)
@@ -118,7 +118,7 @@ func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	return homes, nil
 }
 
-// Forget removes the container and the home of a sandbox, including the agents' sessions.
+// Forget removes the container and the home of a sandbox, including the sessions of its agents.
 func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	o := Options{Owner: owner, Name: name}
 	if err := e.remove(ctx, o.containerName()); err != nil {
@@ -129,7 +129,7 @@ func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	return e.describe("remove a volume", e.api.VolumeRemove(ctx, o.containerName(), true))
 }
 
-// Images returns the names of the existing images that this sandbox currently needs, for Engine.CleanImages.
+// Images returns the names of existing images that this sandbox needs, for Engine.CleanImages.
 func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	name, err := l.remote.sources.baseName(l.opts)
 	if err != nil {
@@ -149,7 +149,7 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// oldImages lists the images of an owner that are not in keep and that no container of any owner uses.
+// oldImages lists the images of an owner that are not in keep and not used by any container, even of another owner.
 func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (ol
 	return old, nil
 }
 
-// usedImages returns the images of all containers, and the images from which those were made.
+// usedImages returns the images of all containers, and their base images.
 func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	all, err := e.containers(ctx, filters.Args{})
 	if err != nil {
@@ -197,8 +197,8 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// CleanImages removes the images of an owner that are not in keep and that no container uses. It returns their number.
-// It keeps an image if the engine reports that it is in use.
+// CleanImages removes the images of an owner that are not in keep and that no container uses. It returns the number of
+// removed images. It keeps an image if the engine reports that the image is in use.
 func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
 	old, err := e.oldImages(ctx, owner, keep)
 	if err != nil {

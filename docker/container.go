@@ -22,7 +22,7 @@ type blueprint struct {
 	Host   container.HostConfig
 }
 
-// containerName returns the name of the container and of its volume.
+// containerName returns the name of the container. The container's volume has the same name.
 func (o Options) containerName() string {
 	plain := strings.Map(func(r rune) rune {
 		if notPlain(r) {
@@ -34,10 +34,10 @@ func (o Options) containerName() string {
 		digest([]byte(o.Name))[:8])
 }
 
-// prefix returns the common prefix of an owner's container names.
+// prefix returns the prefix of the names of all containers of an owner.
 func (o Options) prefix() string { return "ductor-" + o.Owner + "-" }
 
-// blueprint returns the configuration of a container of an image, except its limits: see Engine.resources.
+// blueprint returns the configuration of a container of an image, without its limits; see Engine.resources.
 func (o Options) blueprint(f fittedImage) (blueprint, error) {
 	b := blueprint{
 		Config: container.Config{
@@ -76,7 +76,7 @@ func (o Options) digestOf(b blueprint, image string) (string, error) {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // as configured, so that a larger machine does not make containers outdated
+		CPUs   float64 // the configured value: another machine must not make containers outdated
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
@@ -115,8 +115,8 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount for files from a directory of ductor. It is an anonymous volume, which the engine removes
-// with its container and to which only root may write. The directory itself is never mounted: Bring copies the
+// sharedMount returns a mount for copies of files from a directory of ductor. It is an anonymous volume: only root may
+// write to it, and the engine removes it with the container. The directory itself is never mounted. Bring copies the
 // necessary files.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
@@ -124,7 +124,7 @@ func (o Options) sharedMount(dir string) mount.Mount {
 	}}
 }
 
-// inspect returns a container by name. It returns false if there is none.
+// inspect returns a container by name, or false if it does not exist.
 func (e *Engine) inspect(ctx context.Context, name string) (container.InspectResponse, bool, error) {
 	asking, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -139,8 +139,8 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 }
 
 // containerStuck returns the error for an engine that works, but does not answer about one container. Engines before
-// version 23.0 do that if the container was paused while a program was being started in it: the engine waits for the
-// frozen program and holds a lock that unpausing needs.
+// version 23.0 do this if the container was paused during the start of a program: the engine waits for the frozen
+// program, and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {
 	return &Error{
 		Reason: fmt.Sprintf("Docker at %s answers, but not about the sandbox's container; it may be frozen", e.host),
@@ -148,8 +148,8 @@ func (e *Engine) containerStuck(err error) error {
 	}
 }
 
-// startContainer starts a stopped container and unpauses a paused one. A container that the engine cannot start counts
-// as gone. That happens if its network was recreated, or if the engine itself ended while starting it.
+// startContainer starts a stopped container, and unpauses a paused container. A container that the engine cannot start
+// counts as gone: its network was recreated, or the engine itself ended during the start.
 func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -171,7 +171,7 @@ func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse
 }
 
 // remove removes a container with all its processes and anonymous volumes. It returns nil if the container does not
-// exist. It unpauses a paused container first, because some engines wait forever for frozen processes to exit.
+// exist. It first unpauses a paused container, because some engines wait forever for frozen processes to exit.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -183,7 +183,7 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
-	if cerrdefs.IsConflict(err) { // another removal is in progress, or an earlier call of ours timed out
+	if cerrdefs.IsConflict(err) { // another removal is in progress, or our earlier request timed out
 		return e.awaitRemoved(ctx, id)
 	}
 	return e.describe("remove a container", err)
@@ -208,7 +208,7 @@ func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 
 const removedPoll = 50 * time.Millisecond
 
-// stoppedError returns the reason why nothing can run in a container, or nil.
+// stoppedError returns the reason why no program can run in a container, or nil.
 func stoppedError(c container.InspectResponse, there bool) *Error {
 	switch {
 	case !there:

@@ -26,20 +26,20 @@ const (
 	keepAlive   = 15 * time.Second
 )
 
-// EngineOptions is the address of an engine. The zero value selects the local one.
+// EngineOptions configure the connection to an engine. The zero value selects the local engine.
 type EngineOptions struct {
-	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. For ssh, this machine's ssh
-	// program is used with its own configuration and keys and without prompts; docker must be installed on the remote
-	// machine.
+	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. An ssh connection uses this
+	// machine's ssh program with its own configuration and keys, and without prompts. The remote machine must have the
+	// docker program.
 	Host string `toml:"host"`
 	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate; Cert and Key are our certificate.
-	// Without any of them, tcp is not encrypted.
+	// Without these files, the connection is not encrypted.
 	CA   string `toml:"ca" check:"path"`
 	Cert string `toml:"cert" check:"path"`
 	Key  string `toml:"key" check:"path"`
-	// Wait limits a short request. Long operations get a multiple of it. The default is 20 s.
+	// Wait limits a short request. Long operations have multiples of this limit. The default is 20 s.
 	Wait time.Duration
-	// SSHConfig is a configuration file for ssh instead of the user's; may be empty.
+	// SSHConfig is a configuration file that ssh uses instead of the user's. It may be empty.
 	SSHConfig string `toml:"ssh_config" check:"path"`
 }
 
@@ -47,15 +47,15 @@ type EngineOptions struct {
 type Engine struct {
 	api    *client.Client
 	host   string // as configured
-	remote bool   // the engine does not see this machine's files
+	remote bool   // whether the engine does not see this machine's files
 	wait   time.Duration
 
 	mu     sync.Mutex
-	making map[string]chan struct{} // by name: images that are being made; closed at the end
+	making map[string]chan struct{} // images that are being made, by name; closed when done
 }
 
-// Connect prepares a connection to an engine, but sends nothing yet. It returns an error only for invalid options. The
-// caller must Close the Engine.
+// Connect returns an Engine without sending a request. It returns an error only for invalid options. The caller must
+// Close the Engine.
 func Connect(o EngineOptions) (*Engine, error) {
 	if o.Host == "" {
 		o.Host = DefaultHost
@@ -103,7 +103,7 @@ func (e *Engine) Close() error { return e.api.Close() }
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer returns a function that connects to the engine, and the host for the client library.
+// dialer returns a function that connects to the engine, and the host name for the client library.
 func (o EngineOptions) dialer() (dialFunc, string, error) {
 	u, err := url.Parse(o.Host)
 	if err != nil {
@@ -177,11 +177,11 @@ func dialTLS(ctx context.Context, plain *net.Dialer, addr string, config *tls.Co
 
 type guardKey struct{}
 
-// guard interrupts a connection when its context ends, even in places where the client library ignores the context.
+// guard interrupts a connection when its context ends. The client library ignores the context in some places.
 type guard struct{ stop func() bool }
 
-// guarded wraps dial. If the context of a dial contains a guard, the guard interrupts the connection when the context
-// ends, unless release was called before.
+// guarded returns dial with support for guards. If the context contains a guard and ends before the guard's release,
+// the guard interrupts the connection.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -192,11 +192,11 @@ func guarded(dial dialFunc) dialFunc {
 	}
 }
 
-// release stops watching. It reports whether the connection is still usable.
+// release stops the guard. It reports whether the connection is still usable.
 func (g *guard) release() bool { return g.stop == nil || g.stop() }
 
-// resources returns the limits of a container. It omits a default limit that the engine's kernel cannot enforce, but
-// never a configured one.
+// resources returns the limits of a container. It omits default limits that the engine's kernel cannot enforce.
+// Configured limits always stay.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
 	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.memory())}
 	if o.PIDs > 0 {
@@ -221,12 +221,11 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 	return r, nil
 }
 
-// Timeouts of an engine. Callers must notice an engine that accepts requests and never answers. But a busy disk may
-// make an engine slow.
+// Timeouts of an engine. They detect an engine that accepts requests and never answers, but allow for a slow disk.
 const (
 	defaultWait = 20 * time.Second // for a short request
-	workTimes   = 6                // factor for work on containers and images
-	idleTimes   = 30               // factor for the time between two messages of a build or a transfer
+	workTimes   = 6                // factor of Wait for work on containers and images
+	idleTimes   = 30               // factor of Wait for the time between two messages of a build or a transfer
 )
 
 // requestContext returns a context for a short request.
@@ -239,7 +238,7 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, workTimes*e.wait)
 }
 
-// cleanupContext returns a context for undoing an operation, even if ctx has ended.
+// cleanupContext returns a context for undoing an operation. It is valid even if ctx has ended.
 func (e *Engine) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return e.workContext(context.WithoutCancel(ctx))
 }
@@ -250,8 +249,8 @@ type progress struct {
 	most  time.Duration
 }
 
-// progressContext returns a context for a transfer or a build, which may take any time. It ends if there is no
-// progress.
+// progressContext returns a context for a transfer or a build, which may take any time. It ends if there is no progress
+// for too long.
 func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &progress{most: idleTimes * e.wait}
@@ -259,7 +258,7 @@ func (e *Engine) progressContext(ctx context.Context) (context.Context, *progres
 	return ctx, p, func() { p.timer.Stop(); cancel(nil) }
 }
 
-// track returns a reader that reports progress for each read of r.
+// track returns a reader that counts each read of r as progress.
 func (p *progress) track(r io.Reader) io.Reader { return &progressReader{p, r} }
 
 type progressReader struct {

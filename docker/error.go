@@ -17,16 +17,16 @@ import (
 	"ductor/internal/runner"
 )
 
-// Error is the reason why a container cannot do something, and a fix. Every error of a Launcher that the sandbox causes
-// wraps an Error and can be converted to a *cli.Failure of kind cli.NoSandbox. So the code that shows errors to users
-// need not import this package.
+// Error is the reason why a container cannot do something, with a fix. Every error of a Launcher that the sandbox
+// causes wraps an Error. errors.As converts it to a *cli.Failure of kind cli.NoSandbox, so callers need not import this
+// package.
 type Error struct {
 	Reason string // for users, without a full stop
 	Fix    string // for users, without a full stop; may be empty
-	// Err is the engine's error; may be nil. Error does not unwrap to it: if the engine's socket is missing, it is
-	// fs.ErrNotExist, which callers take for a missing program.
+	// Err is the engine's error, or nil. Error does not unwrap to Err. If the engine's socket is missing, Err is
+	// fs.ErrNotExist, which would mean a missing program to callers.
 	Err  error
-	gone bool // the container does not exist, or nothing runs in it
+	gone bool // the container does not exist, or no program can run in it
 }
 
 // Error returns the reason and the fix.
@@ -56,7 +56,7 @@ func detail(err error) string {
 	return cli.Shorten(err.Error(), 2<<10)
 }
 
-// describe converts an error of the engine to an *Error. what is the attempted operation, such as "make a container".
+// describe converts an error of the engine to an *Error. what names the failed operation, such as "make a container".
 func (e *Engine) describe(what string, err error) error {
 	var own *Error
 	switch {
@@ -82,13 +82,13 @@ func (e *Engine) describe(what string, err error) error {
 		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 
-// isFull reports whether a disk is full. The engine reports that only as text.
+// isFull reports whether err means that a disk is full. The engine reports this only as text.
 func isFull(err error) bool {
 	return containsText(err, syscall.ENOSPC) || containsText(err, syscall.EDQUOT)
 }
 
-// containsText reports whether the text of err contains the text of other. The engine passes on errors from inside a
-// container only as text.
+// containsText reports whether the text of err contains the text of other. Errors from inside a container arrive only
+// as text.
 func containsText(err, other error) bool {
 	return err != nil && strings.Contains(err.Error(), other.Error())
 }
@@ -103,8 +103,8 @@ func noProcessSlot(err error) *Error {
 		Fix: "raise the sandbox's `pids`, or stop something that runs there", Err: err}
 }
 
-// isConnectionError reports whether the connection to the engine failed. It returns false for an error with which the
-// engine answered.
+// isConnectionError reports whether the connection to the engine failed. It returns false if the engine answered with
+// an error.
 func isConnectionError(err error) bool {
 	var network net.Error
 	return client.IsErrConnectionFailed(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
@@ -112,14 +112,14 @@ func isConnectionError(err error) bool {
 		errors.Is(err, errSSH) || cerrdefs.IsUnavailable(err)
 }
 
-// isUnreachable reports whether an error means that the engine cannot be reached.
+// isUnreachable reports whether err means that ductor cannot reach the engine.
 func isUnreachable(err error) bool {
 	var own *Error
 	return errors.As(err, &own) && isConnectionError(own.Err)
 }
 
-// lastCause returns the end of an error's text, which is the original cause. The client library hides errors of the
-// system.
+// lastCause returns the last part of an error's text, which is the original cause. The client library hides the
+// system's error otherwise.
 func lastCause(err error) string {
 	var network *net.OpError
 	if errors.As(err, &network) {

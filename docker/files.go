@@ -13,19 +13,19 @@ import (
 )
 
 // ReadFile returns the content of a file below a directory in the container, with the rights of the agents' user; see
-// rooted.Read. The error is a *rooted.Error, or an *Error if the container is not available.
+// rooted.Read. The error is a *rooted.Error, or an *Error if the container is unavailable.
 func (l *Launcher) ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error) {
 	_, content, err := l.files(ctx, nil, most, rooted.GetAction, dir, below, strconv.FormatInt(most, 10))
 	return content, err
 }
 
-// ListFiles lists a directory in the container; see rooted.List. It returns the errors of ReadFile.
+// ListFiles lists a directory in the container; see rooted.List. It returns the same errors as ReadFile.
 func (l *Launcher) ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error) {
 	answer, _, err := l.files(ctx, nil, 0, rooted.ListAction, dir, below)
 	return answer.Entries, err
 }
 
-// WriteFile creates a file in the container; see rooted.Write. It returns the errors of ReadFile.
+// WriteFile creates a file in the container; see rooted.Write. It returns the same errors as ReadFile.
 func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []byte) error {
 	_, _, err := l.files(ctx, bytes.NewBuffer(content), 0, rooted.PutAction, dir, below, strconv.Itoa(len(content)))
 	return err
@@ -34,7 +34,7 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []b
 // maxRealBytes limits a list of resolved paths.
 const maxRealBytes = 16 << 20
 
-// RealPaths returns the errors of ReadFile; see rooted.RealPaths.
+// RealPaths is rooted.RealPaths in the container. It returns the same errors as ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {

@@ -23,14 +23,13 @@ import (
 // SessionHome is the home of a session in a container.
 type SessionHome = homes.Home
 
-// homeCache remembers which homes are prepared. Safe for concurrent use.
+// homeCache remembers the prepared homes. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // startID of the container and seedState of the home when it was prepared
+	made map[homeKey]string // state when the home was prepared: startID of the container and seedState of the home
 }
 
-// homeKey identifies a home and the agent whose seeds were copied into it. An empty agent stands for the seeds that
-// belong to no agent.
+// homeKey identifies a home, and the agent whose seeds it contains. The empty agent means the seeds without an agent.
 type homeKey struct {
 	home  string
 	agent cli.Agent
@@ -58,9 +57,9 @@ func (c *homeCache) drop(home string) {
 }
 
 // Home creates the home of a session in the container and returns the home's path there. It creates the container if
-// necessary. It copies the Options.HomeSeeds without an Agent if they are newer than the files in the home. If the home
-// is already prepared, Home only sends one request to the engine. The home stays until ForgetHome, or until
-// Engine.Forget removes the whole sandbox.
+// necessary. It copies Options.HomeSeeds without an Agent that are newer than the files in the home. If the home is
+// already prepared, Home sends a single request to the engine. The home exists until ForgetHome, or until Engine.Forget
+// removes the whole sandbox.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
@@ -70,7 +69,7 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	return dir, l.prepareHome(ctx, homeKey{home: dir}, seedsOf("", l.opts.HomeSeeds))
 }
 
-// copyLogin copies an agent's own log-in files into the home with which it is started. Probes do not need them.
+// copyLogin copies an agent's log-in files into the home in which the agent starts. Probes do not need them.
 func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	if cmd.For.Mode == "" || cmd.For.Agent == "" {
 		return nil
@@ -85,8 +84,7 @@ func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	return nil
 }
 
-// prepareHome copies seeds into a home if they are newer than its files. It creates the home and the container if
-// necessary.
+// prepareHome copies seeds that are newer than the files in a home. It creates the home and the container if necessary.
 func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) error {
 	state, err := seedState(seeds)
 	if err != nil {
@@ -122,7 +120,7 @@ func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) err
 	return nil
 }
 
-// seedState returns a digest that changes with the seeds.
+// seedState returns a digest that changes if a seed changes.
 func seedState(seeds []Seed) (string, error) {
 	var state bytes.Buffer
 	for _, seed := range seeds {
@@ -137,7 +135,8 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile visits the regular files of a seed with their paths below the home. It follows seed.From if that is a link.
+// eachFile calls do for each regular file of a seed, with its path below the home. It follows seed.From if that is a
+// link.
 func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -156,14 +155,14 @@ func seedError(seed Seed, err error) error {
 		Fix: "correct it in the configuration", Err: err}
 }
 
-// SessionHomes lists the homes of sessions. It creates and starts nothing: if the container does not run, the error is
-// an *Error that matches runner.ErrNoEnvironment.
+// SessionHomes lists the homes of sessions. It creates and starts nothing. If the container is not running, the error
+// is an *Error that matches runner.ErrNoEnvironment.
 func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
 	return l.remote.callHomes(ctx, nil, homesDir, homes.List)
 }
 
-// ForgetHome removes the home of a session, given the session's name or a name from SessionHomes. The container must be
-// running, as for SessionHomes. It returns nil if there is no such home.
+// ForgetHome removes the home of a session. session is the session's name, or a name from SessionHomes. The container
+// must be running. It returns nil if the home does not exist.
 func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	if session == "" {
 		return errors.New("forget a home in the sandbox: the session has no name")
@@ -174,8 +173,8 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	return err
 }
 
-// startID identifies the last start of the container. It changes if the container is restarted or replaced. It returns
-// "" if the container does not run.
+// startID identifies the last start of the container. A restart or a new container has another startID. It returns ""
+// if the container is not running.
 func (p *remote) startID(ctx context.Context) (string, error) {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil || !there || !c.State.Running || c.State.Paused {
@@ -198,7 +197,7 @@ func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, ar
 	return answer.Homes, err
 }
 
-// callRunner runs ductor-runner in the container and decodes its answer, a line of JSON.
+// callRunner runs ductor-runner in the container, and decodes the line of JSON that it prints.
 func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer,
 	err error) {
 	err = p.runProgram(ctx, in, env, args, func(out io.Reader) error {
@@ -211,7 +210,7 @@ func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string,
 	return answer, err
 }
 
-// errVersion means that ductor-runner in the container has another version and its answer cannot be parsed.
+// errVersion means that ductor cannot parse the answer of ductor-runner in the container, because its version differs.
 var errVersion = errors.New("an answer of another version")
 
 func versionError(err error) error {
@@ -234,10 +233,10 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 	defer stop()
 	var sending sync.WaitGroup
 	if in != nil {
-		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program reports missing input
+		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program reports incomplete input
 	}
 	err = read(conn)
-	_ = conn.Close() // read has read all that it needs
+	_ = conn.Close() // read has read everything that it needs
 	sending.Wait()
 	switch {
 	case ctx.Err() != nil:

@@ -28,7 +28,7 @@ const (
 	labelName     = "ductor.name"     // on containers and volumes
 	labelUse      = "ductor.use"      // on volumes other than homes
 	labelPolicy   = "ductor.policy"   // on containers: digest of the whole configuration
-	labelSettings = "ductor.settings" // on containers: the same without the image
+	labelSettings = "ductor.settings" // labelPolicy without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
 	labelBase     = "ductor.base"     // on images: ID of the base image
 )
@@ -36,7 +36,7 @@ const (
 // useShared marks volumes with files of ductor; see Options.Shared.
 const useShared = "shared"
 
-// Names of the images that ductor makes and may remove. Their tags are digests of their sources.
+// Names of the images that ductor makes and may remove. Each tag is a digest of the image's sources.
 const (
 	fittedImages = "ductor/sandbox"
 	builtImages  = "ductor/agents"
@@ -45,19 +45,19 @@ const (
 // fittedImage is an image with ductor-runner added.
 type fittedImage struct {
 	base   string // ID of the base image
-	source string // name of a built image, which contains a digest of its sources; otherwise base
+	source string // name of a built image, with a digest of its sources; otherwise base
 	tag    string
-	runner string // digest
+	runner string // digest of ductor-runner
 	path   string // PATH in the image
 }
 
-// fit returns the configured image with ductor-runner and directories of the right owner added. It builds or fetches
-// the configured image if necessary. It makes one such image for each combination of image, runner and user.
+// fit returns the configured image with ductor-runner and with directories of the right owner. It builds or fetches the
+// configured image if necessary. It makes one such image for each combination of image, runner and user.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
 		return fittedImage{}, err
 	}
-	if f, err := o.openRunner(); err != nil { // check before building an image in vain
+	if f, err := o.openRunner(); err != nil { // detects a problem before a long build
 		return fittedImage{}, err
 	} else if err := errors.Join(checkRunner(f, ""), f.Close()); err != nil {
 		return fittedImage{}, err
@@ -89,7 +89,7 @@ func fittedTag(base, runner, user string) string {
 	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
-// image returns an image by name. It returns false if there is none.
+// image returns an image by name, or false if it does not exist.
 func (e *Engine) image(ctx context.Context, name string) (image.InspectResponse, bool, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -111,7 +111,8 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// base returns the configured image. It builds or fetches a missing one if the options allow that.
+// base returns the configured image. If the image is missing, base builds or fetches it, provided the options allow
+// that.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
 	return e.ensureImage(ctx, name, func() error {
 		switch {
@@ -126,8 +127,8 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 	})
 }
 
-// ensureImage returns an image, and calls produce if it does not exist. Concurrent callers wait, so that produce runs
-// once.
+// ensureImage returns an image. If the image does not exist, it calls produce first. Concurrent callers wait for the
+// same call of produce.
 func (e *Engine) ensureImage(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
@@ -151,7 +152,7 @@ func (e *Engine) ensureImage(ctx context.Context, name string, produce func() er
 	return info, err
 }
 
-// claim reserves the making of an image for the caller, until it calls release.
+// claim reserves the making of an image for the caller until release is called.
 func (e *Engine) claim(ctx context.Context, name string) (release func(), err error) {
 	for {
 		e.mu.Lock()
@@ -176,7 +177,7 @@ func (e *Engine) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// isMaking reports whether an image is being made.
+// isMaking reports whether ductor is making an image.
 func (e *Engine) isMaking(name string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,8 +232,8 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 	return nil
 }
 
-// layerOf returns the files that are added to an image. They include a directory for temporary files if the image has
-// none: agents hang without it.
+// layerOf returns an archive of the files that ductor adds to an image. If noTemp is set, it includes a directory for
+// temporary files, without which agents hang.
 func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {
@@ -274,10 +275,10 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	return e.supplyError("fetch the image "+name, err)
 }
 
-// registry matches, in an engine's error, the host from which it tried to fetch an image.
+// registry matches the host in an engine's error about fetching an image.
 var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
 
-// supplyError describes why an image could not be built or fetched, and adds a fix.
+// supplyError describes why an image could not be built or fetched, with a fix.
 func (e *Engine) supplyError(what string, err error) error {
 	err = e.describe(what, err)
 	var own *Error
@@ -312,10 +313,10 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	return e.supplyError("build the image of Dockerfile", err)
 }
 
-// readProgress reads an engine's progress messages and returns the error among them, if any.
+// readProgress reads an engine's progress messages, and returns the error that they contain, or nil.
 func readProgress(r io.Reader) error {
 	said := ""
-	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`) // standard error is red
+	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`) // engines print standard error in red
 	for d := json.NewDecoder(r); ; {
 		var m struct {
 			Stream string `json:"stream"`
@@ -336,8 +337,8 @@ func readProgress(r io.Reader) error {
 	}
 }
 
-// buildError returns the error of a build. If a step failed, the error begins with the last output of the step. It
-// contains only the beginning of the step itself, which may have many lines.
+// buildError returns the error of a build. If a step failed, the error contains the last output of the step, and only
+// the beginning of the step itself, which may have many lines.
 func buildError(text, said string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
 	if !failed || said == "" {
@@ -361,7 +362,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// supply builds or fetches an image and sends it to another engine.
+// supply builds or fetches an image, and sends it to another engine.
 func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine) error {
 	o.Source = nil
 	if _, err := e.base(ctx, o, name); err != nil {
@@ -370,8 +371,8 @@ func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine)
 	return e.Send(ctx, to, name)
 }
 
-// Send copies an image to another engine, which may have no access to a registry. It does not send an image whose ID
-// exists there already.
+// Send copies an image to another engine, which need not have access to a registry. It does nothing if that engine has
+// an image with the same ID.
 func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
 	here, has, err := e.image(ctx, name)
 	if err == nil && !has {

@@ -18,8 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container, which it creates when it is first needed. It returns an *Error for
-// anything that the container cannot do, and never starts anything on this machine instead. Safe for concurrent use.
+// Launcher starts processes in one container. It creates the container at the first use. If the container cannot do
+// something, it returns an *Error. It never starts anything on this machine instead. Safe for concurrent use.
 type Launcher struct {
 	*host.Launcher // for processes in the container
 	opts           Options
@@ -31,7 +31,7 @@ type Launcher struct {
 	copied         copiedFiles
 
 	mu   sync.Mutex
-	used time.Time // when a process was last started, by this process or a previous one
+	used time.Time // time of the last start of a process, by this process of ductor or a previous one
 }
 
 var (
@@ -42,8 +42,8 @@ var (
 	_ cli.Enterer  = (*Launcher)(nil)
 )
 
-// Open returns a Launcher. It sends no request to the engine, which need not be available yet. The caller must Close
-// the Launcher.
+// Open returns a Launcher. It sends no request to the engine, which may be unavailable. The caller must Close the
+// Launcher.
 func Open(o Options) (*Launcher, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -72,7 +72,7 @@ func Open(o Options) (*Launcher, error) {
 	return l, nil
 }
 
-// Start runs cmd in the container. It removes variables that describe this machine from the environment.
+// Start implements cli.Launcher. It removes variables that describe this machine from the environment.
 func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.touch()
 	if err := l.bring(ctx, cmd.Files, cmd.Files); err != nil {
@@ -90,7 +90,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	switch {
 	case isFull(err):
 		return nil, l.remote.engine.diskFullError(err)
-	case errors.As(err, &own): // already described
+	case errors.As(err, &own): // the error is already described
 		return nil, err
 	case containsText(err, syscall.EAGAIN):
 		return nil, noProcessSlot(err)
@@ -139,8 +139,8 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 	return err
 }
 
-// Prepare creates the container, and its image if necessary, which may take minutes. Then it checks that the container
-// works. A running container is replaced if its image is outdated and nothing is lost by that.
+// Prepare implements cli.Preparer. It creates the container, and the image if necessary, which may take minutes. It
+// then checks that the container works. It replaces a running container with an outdated image if nothing is lost.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew ensures that the container is up to date. It returns nil if the engine is unreachable: the container may still
-// run, and the next use of the connection to it shows that.
+// renew replaces an outdated container. It returns nil if the engine is unreachable: the container may still run, which
+// the next use of its connection shows.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -157,7 +157,7 @@ func (l *Launcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// Doing describes how the image is currently being made, or returns "".
+// Doing implements cli.Preparer. It describes how the image is being made, or returns "".
 func (l *Launcher) Doing() string {
 	o := l.opts
 	name, err := l.remote.sources.baseName(o)
@@ -192,8 +192,8 @@ func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	return err == nil
 }
 
-// Size returns the size of the container in bytes, without its image, home and mounts, and when something was last
-// started in it. The size is 0 if there is no container.
+// Size returns the size of the container in bytes, without its image, home and mounts, and the time of the last start
+// of a program. The size is 0 without a container.
 func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err error) {
 	l.mu.Lock()
 	used = l.used
@@ -210,7 +210,7 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 	return *c.SizeRw, used, nil
 }
 
-// Retire removes the container if nothing runs in it and nothing was started for the given time. The home stays.
+// Retire removes the container if no program runs in it and none was started for the time idle. The home stays.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
 	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
 		if id == "" {
@@ -224,7 +224,7 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	})
 }
 
-// Forget removes the container and the home if nothing runs in it and nothing was started for the given time.
+// Forget removes the container and the home if no program runs in the container and none was started for the time idle.
 func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
 	return l.whileUnused(ctx, idle, func(string) (bool, error) {
 		if err := l.remote.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
@@ -234,8 +234,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do with the container's ID (empty if there is none) if nothing runs in it and nothing was started
-// for the given time. Nothing can be started meanwhile.
+// whileUnused calls do if the container runs no program, and none was started for the time idle. The argument of do is
+// the container's ID, or "" without a container. Nothing can start during the call.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {
@@ -249,7 +249,7 @@ func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(
 	if err != nil || there && c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
-	if !l.unused(idle) { // a program that is being started has no run yet
+	if !l.unused(idle) { // a starting program has no run yet
 		return false, nil
 	}
 	if !there {
@@ -264,14 +264,14 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made reports whether this process or a previous one created a container, according to this machine's notes.
+// Made reports whether this machine has notes about a container: this process or a previous one created it.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()
 }
 
-// Runs returns a client for all runs in the container, whichever ductor started them. It creates no container, but it
-// starts a stopped one; call Status first to avoid that. The client is closed with the Launcher.
+// Runs returns a client for all runs in the container, whichever process of ductor started them. It creates no
+// container, but starts a stopped container; call Status first to avoid that. Closing the Launcher closes the client.
 func (l *Launcher) Runs() *runner.Client { return l.runs }
 
 // Close detaches from the runs, which continue. It is idempotent.

@@ -13,23 +13,23 @@ import (
 	"ductor/internal/rooted"
 )
 
-// note is the data about a container that this machine stores.
+// note is this machine's note about a container.
 type note struct {
-	Name      string    `json:"name,omitempty"`      // of the sandbox
+	Name      string    `json:"name,omitempty"`      // name of the sandbox
 	Container string    `json:"container,omitempty"` // ID; empty if there is no container
 	Used      time.Time `json:"used,omitzero"`       // approximate time of the last start of a program
-	// why the last attempt to make the image failed; empty if it succeeded
+	// Failed is the reason why the last attempt to make the image failed. It is empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
 }
 
-// useStep is the precision with which the last use is recorded.
+// useStep is the precision of note.Used.
 const useStep = 10 * time.Minute
 
 // notebook stores a note in a file. Safe for concurrent use.
 type notebook struct {
 	mu   sync.Mutex
 	path string
-	name string // of the sandbox
+	name string // name of the sandbox
 }
 
 func openNotebook(dir string, o Options) (*notebook, error) {
@@ -62,7 +62,7 @@ func (b *notebook) forget() error {
 	return nil
 }
 
-// Noted returns the names of an owner's sandboxes for which dir has notes about a container. dir is Options.Dir.
+// Noted returns the names of an owner's sandboxes with a container, according to the notes in dir. dir is Options.Dir.
 func Noted(dir, owner string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, Options{Owner: owner}.prefix()+"*.json"))
 	for _, file := range files {
@@ -74,14 +74,14 @@ func Noted(dir, owner string) (names []string, err error) {
 	return names, err
 }
 
-// usedAt returns when something was last started in a container. It returns zero if that is unknown.
+// usedAt returns the time of the last start of a program in a container, or zero if it is unknown.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
 	n, _ := b.read() // zero if it cannot be read
 	return n.Used
 }
 
-// recordUse records that something is started now. It does not create a missing note.
+// recordUse records the start of a program. It creates no note.
 func (b *notebook) recordUse(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *notebook) recordImageResult(err error) error {
 	return b.store(n)
 }
 
-// write replaces the note. If the new one has no time of use, it keeps the old one's.
+// write replaces the note. If the new note has no time of use, it keeps the old time.
 func (b *notebook) write(n note) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns the command that an agent in a container starts to reach the tools of runner.Client.ServeTools.
+// ToolProgram returns the command with which an agent in a container reaches the tools of runner.Client.ServeTools.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
@@ -38,63 +38,64 @@ type Network string
 // The predefined networks. Any other value names a network of the engine.
 const (
 	NetworkNone   Network = "none"   // only loopback
-	NetworkBridge Network = "bridge" // everything, through the engine's address translation
+	NetworkBridge Network = "bridge" // all addresses, through the engine's address translation
 )
 
-// Mount makes a directory or file of the engine's machine visible in the container.
+// Mount mounts a directory or file of the engine's machine into the container.
 type Mount struct {
 	Source   string
-	Target   string // default: Source
+	Target   string // path in the container; default: Source
 	Writable bool
 }
 
-// Seed is a file or directory of this machine to copy into a home, such as credentials or a minimal configuration.
-// Links in a directory are ignored.
+// Seed is a file or directory of this machine that ductor copies into a home, such as credentials or a minimal
+// configuration. Links within a directory are ignored.
 type Seed struct {
 	From     string
-	To       string // below the home
-	Optional bool   // ignore a missing file
-	// Agent limits the seed to one agent: it is copied when a run of this agent, other than a probe, is started with
-	// the home. If Agent is empty, the seed is copied when the home is created.
+	To       string // path below the home
+	Optional bool   // a missing file is no error
+	// Agent limits the seed to runs of one agent, except probes: ductor copies the seed when such a run starts in the
+	// home. If Agent is empty, ductor copies the seed when it creates the home.
 	Agent cli.Agent
 }
 
 // Options configures a Launcher. Engine, Owner, Name, Dir, Runner and either Image or Build are required.
 type Options struct {
 	Engine *Engine `json:"-"`
-	// Owner distinguishes the containers of this installation from others: letters and digits, derived from the
-	// storage's path.
+	// Owner distinguishes the containers of this installation from others. It consists of letters and digits, and is
+	// derived from the storage's path.
 	Owner string
-	// Name identifies the project or conversation of the container. There is one container for each name.
+	// Name identifies the project or conversation of the container. Each name has one container.
 	Name string
 	// Dir is a directory of this machine for notes about containers. It is created if missing.
 	Dir string
-	// MakeRunner creates or updates the file Runner before it is added to an image. It may be nil.
+	// MakeRunner creates or updates the file Runner. It is called before ductor adds the file to an image. It may be
+	// nil.
 	MakeRunner func(context.Context) error `json:"-"`
 
 	ContainerSettings
-	Build *Build // build the image if it is missing
-	// Source is another engine that fetches or builds the image and sends it to Engine, for an Engine without access to
-	// a registry. It may be nil.
+	Build *Build // how to build the image if it is missing
+	// Source is another engine, for an Engine without access to a registry. Source fetches or builds the image and
+	// sends it to Engine. It may be nil.
 	Source *Engine `json:"-"`
 
-	// Projects are the agents' working directories. They are mounted writable at the same path and must exist on the
-	// engine's machine. Nothing else is assumed to be shared with that machine.
+	// Projects are the agents' working directories. They are mounted writable at the same path, and must exist on the
+	// engine's machine. ductor assumes no other shared directory.
 	Projects []string
 	Mounts   []Mount
-	// Shared are directories of ductor whose files agents read, such as uploads and prompts. In a container they start
-	// empty, at the same path; Bring copies the files that a turn needs.
+	// Shared are directories of ductor with files for agents, such as uploads and prompts. In a container they have the
+	// same path, and are initially empty. Bring copies the files that a turn needs.
 	Shared []string
-	// Seeds are copied into the agents' home. Seeds without an Agent are copied when a container is created and replace
-	// existing files. Seeds with an Agent are copied when that agent is started, if they are newer than the existing
+	// Seeds are copied into the agents' home. Seeds without an Agent are copied when a container is created, and
+	// replace existing files. Seeds with an Agent are copied when that agent starts, if they are newer than existing
 	// files.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home: seeds without an Agent when Home creates it, seeds with an Agent
-	// when that agent is started. They replace only older files, so that an agent keeps a log-in that it renewed.
+	// HomeSeeds are copied into each session's home: seeds without an Agent when Home creates the home, seeds with an
+	// Agent when that agent starts. They replace only older files, so that an agent keeps a log-in that it has renewed.
 	HomeSeeds []Seed
 
-	// StateSize, unless 0, limits the home and the runs to that many bytes each and keeps them in memory until the
-	// container stops. With 0 they are in a volume.
+	// StateSize limits the home and the runs to this number of bytes each. They are then in memory, and are lost when
+	// the container stops. With 0 they are in a volume.
 	StateSize int64
 
 	cli.Timing              // as in host.Options
@@ -106,7 +107,7 @@ const (
 	tmpSize     = 1 << 30 // bytes of /tmp with ReadOnlyRoot
 )
 
-// withDefaults returns the options with defaults, and an error if they are invalid.
+// withDefaults returns the options with default values. It returns an error if they are invalid.
 func (o Options) withDefaults() (Options, error) {
 	if o.User == "" {
 		o.User = strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
@@ -162,7 +163,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// reserved reports whether a mount would hide ductor's directories or expose the engine itself.
+// reserved reports whether a mount would hide ductor's directories, or would give access to the engine.
 func reserved(target string) bool {
 	for _, own := range []string{"/proc", "/sys", "/dev", programDir, runsDir} {
 		if cli.Lies(target, own) {
@@ -202,8 +203,8 @@ func notPlain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 }
 
-// environment returns the environment of a program in the container: the given variables except those that describe
-// this machine. It keeps HOME if that is below the agents' home.
+// environment returns the environment of a program in the container: the given variables, without variables that
+// describe this machine. It keeps HOME if that is below the agents' home.
 func (o Options) environment(given []string, dirs string) []string {
 	var env []string
 	home := homeDir

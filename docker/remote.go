@@ -20,20 +20,20 @@ import (
 	"ductor/internal/runner"
 )
 
-// remote is a container in which runs live. It implements runner.Remote.
+// remote is the container of a Launcher. It implements runner.Remote.
 type remote struct {
 	engine  *Engine
 	opts    Options
 	name    string
 	log     *slog.Logger
 	notes   *notebook
-	idle    func(ctx context.Context) bool // reports whether no run is alive in the container
+	idle    func(ctx context.Context) bool // reports whether no run is alive
 	resting func(ctx context.Context) bool // reports whether all live runs wait for their next turn
 	watch   *pauseWatch
 
 	sources sources
 
-	starting chan struct{} // holds a token while the container is created or started
+	starting chan struct{} // contains a token while the container is being created or started
 
 	mu   sync.Mutex
 	path string // PATH in the container; empty until known
@@ -41,7 +41,7 @@ type remote struct {
 
 var _ runner.Remote = (*remote)(nil)
 
-// Dial starts a program in the container that connects to the runner.
+// Dial implements runner.Remote. It starts a program in the container that connects to the runner.
 func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
 	ready := p.ensure
 	if effort < runner.Make {
@@ -59,7 +59,7 @@ func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, erro
 	return conn, p.engine.describe("start a program in the sandbox", err)
 }
 
-// checkRunning returns the reason why nothing can be started in the container, or nil if none is visible.
+// checkRunning returns the reason why no program can start in the container. It returns nil if it finds none.
 func (p *remote) checkRunning(ctx context.Context) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -71,9 +71,8 @@ func (p *remote) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container according to effort. Older versions of ductor created containers that had no
-// ductor-runner but a supervisor for each agent. wake removes such a container with its agents, and their turns appear
-// as interrupted.
+// wake starts an existing container, as effort requests. Older versions of ductor created containers without
+// ductor-runner. wake removes such a container with its agents, and their turns appear as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -97,7 +96,7 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	return p.startExisting(ctx)
 }
 
-// isOurs reports whether a container has ductor-runner in it.
+// isOurs reports whether a container contains ductor-runner.
 func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
 
 // Restart implements runner.Remote.
@@ -109,14 +108,14 @@ func (p *remote) Restart(ctx context.Context) error {
 		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
 }
 
-// Program implements runner.Remote. The identity is a digest.
+// Program implements runner.Remote. id is a digest.
 func (p *remote) Program() (id, path string) {
-	id, _ = p.sources.runner(p.opts, "") // if it cannot be read, any runner in the container will do
+	id, _ = p.sources.runner(p.opts, "") // if the file cannot be read, any runner in the container is accepted
 	return id, p.opts.Runner
 }
 
-// exec starts ductor-runner in the container, which must be running. The connection is the standard input and output of
-// ductor-runner. env is added to the container's environment.
+// exec starts ductor-runner in the container, which must be running. The returned connection is the program's standard
+// input and output. env is added to the container's environment.
 func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
@@ -168,7 +167,7 @@ func (p *remote) startExisting(ctx context.Context) error {
 	return p.engine.startContainer(ctx, c)
 }
 
-// ensure makes sure that the container exists, is up to date, and runs.
+// ensure creates or replaces the container if necessary, and starts it.
 func (p *remote) ensure(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
@@ -204,7 +203,7 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the configured image unless it exists, and records the result.
+// fit makes the image if necessary, and records the result.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
@@ -215,8 +214,8 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	return f, err
 }
 
-// outdated reports whether a container should be replaced: if its settings changed, or if its image or ductor-runner is
-// outdated and replacing it loses nothing.
+// outdated reports whether a container must be replaced: its settings have changed, or its image or ductor-runner is
+// outdated and replacing the container loses nothing.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
@@ -225,11 +224,11 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case c.State.Paused: // it must be unpaused before its runs can be listed
+	case c.State.Paused: // only an unpaused container can list its runs
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)
-	case c.Config.Image != want.Config.Image: // another runner, or other files that are added to an image
+	case c.Config.Image != want.Config.Image: // the runner, or other files that ductor adds to an image, changed
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false
@@ -237,7 +236,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 
 func (p *remote) create(ctx context.Context, want blueprint) error {
 	c, err := p.createOnce(ctx, want)
-	if cerrdefs.IsNotFound(err) { // the image was unused and was removed in the meantime
+	if cerrdefs.IsNotFound(err) { // the unused image was removed in the meantime
 		if _, err = p.fit(ctx); err == nil {
 			c, err = p.createOnce(ctx, want)
 		}
@@ -287,7 +286,7 @@ func (p *remote) createError(err error) error {
 	return p.engine.describe("make the sandbox's container", err)
 }
 
-// noteContainer records the ID of the current container, or "" for none.
+// noteContainer records the ID of the current container, or "" if there is none.
 func (p *remote) noteContainer(id string) {
 	n := note{Container: id}
 	if id != "" {
@@ -317,7 +316,7 @@ func (p *remote) getPath() string {
 type execConn struct {
 	net.Conn
 	r       io.Reader
-	left    int  // bytes of standard output before the next header
+	left    int  // bytes of standard output until the next header
 	started bool // whether standard output has started
 
 	watch *pauseWatch
@@ -329,15 +328,15 @@ func (c *execConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Format of a connection without a terminal: each piece has a header with the stream's number, three zeros and a length
-// (Docker Engine API, "Attach to a container: Stream format").
+// Format of a connection without a terminal. Each piece has a header with the number of the stream, three zeros and a
+// length (Docker Engine API, "Attach to a container: Stream format").
 const (
 	streamHead   = 8
 	streamStdout = 1
 	streamStderr = 2
 )
 
-// Read reads standard output. If the program could not be started, the engine writes the reason there instead.
+// Read reads standard output. If the program could not start, the engine writes the reason to standard output.
 func (c *execConn) Read(p []byte) (int, error) {
 	for c.left == 0 {
 		var head [streamHead]byte
@@ -370,13 +369,13 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxEngineText limits a message of the engine in bytes. Longer output comes from the program.
+// maxEngineText limits a message of the engine, in bytes. A longer text comes from the program.
 const maxEngineText = 4 << 10
 
-// startError returns an error if standard output is a message of the engine that the program could not be started,
-// because the container is stopping or has no room for another process. Such a message is a single piece of text that
-// ends with CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains
-// zeros, or a line that ends with LF only.
+// startError returns an error if standard output is the engine's message that the program could not start. The
+// container is stopping then, or has no room for another process. The message is a single piece of text that ends with
+// CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains zeros, or a
+// line that ends with LF only.
 func (c *execConn) startError() error {
 	if c.left > maxEngineText {
 		return nil

@@ -19,8 +19,8 @@ import (
 
 const maxSeed = homes.MaxBytes
 
-// seed copies the seeds into the agents' home. It also creates the parent directories of mounts there, which an engine
-// would create as root's.
+// seed copies the seeds into the agents' home. It also creates the parent directories of mounts there, because the
+// engine would create them for root.
 func (p *remote) seed(ctx context.Context, id string) error {
 	s, err := newSeedArchive(p.opts.User)
 	if err != nil {
@@ -61,10 +61,10 @@ func newSeedArchive(user string) (*seedArchive, error) {
 	return s, err
 }
 
-// tree is an archive that includes the parent directories of its files.
+// tree is an archive with the parent directories of all its files.
 type tree struct {
 	*tar.Writer
-	dir  tar.Header      // header of each directory, without its name
+	dir  tar.Header      // header of each directory, without the name
 	made map[string]bool // names in the archive
 }
 
@@ -87,7 +87,7 @@ func (t *tree) parents(name string) error {
 	return t.WriteHeader(&dir)
 }
 
-// seedsOf returns the seeds of an agent. An empty agent selects the seeds that belong to no agent.
+// seedsOf returns the seeds of an agent. For an empty agent it returns the seeds without an agent.
 func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 	for _, s := range all {
 		if s.Agent == agent {

@@ -11,24 +11,25 @@ import (
 	"ductor/cli"
 )
 
-// NoLimit is the value of CPUs, MemoryMB and PIDs for no limit.
+// NoLimit means no limit as a value of CPUs, MemoryMB and PIDs.
 const NoLimit = -1
 
 // ContainerSettings configures a container.
 type ContainerSettings struct {
-	Image        string   `toml:"image"`                    // its name in the engine; empty: one is built
+	Image        string   `toml:"image"`                    // name of the image in the engine; empty: ductor builds one
 	Pull         bool     `toml:"pull" default:"true"`      // fetch a missing Image from its registry
 	Network      Network  `toml:"network" default:"bridge"` // default: NetworkBridge
 	CPUs         float64  `toml:"cpus"`                     // 0: all but one of the engine's machine
-	MemoryMB     int      `toml:"memory_mb"`                // including swap; 0: half of the machine's
+	MemoryMB     int      `toml:"memory_mb"`                // including swap; 0: half of the machine's memory
 	PIDs         int      `toml:"pids" default:"512"`       // processes and threads; 0: 512
-	ReadOnlyRoot bool     `toml:"read_only_root"`           // except for /tmp, /var/tmp and the home
-	User         string   `toml:"user"`                     // "uid:gid"; default: as this process
+	ReadOnlyRoot bool     `toml:"read_only_root"`           // does not affect /tmp, /var/tmp and the home
+	User         string   `toml:"user"`                     // "uid:gid"; default: the user of this process
 	Env          []string `toml:"env" check:"assignments"`  // "NAME=value" for every program
-	Runner       string   `toml:"runner" check:"path"`      // ductor-runner, a static program for the engine's machine
+	Runner       string   `toml:"runner" check:"path"`      // path of ductor-runner, static, for the engine's machine
 }
 
-// memory returns the limit in bytes; 0 means half of the memory of the engine's machine, negative means no limit.
+// memory returns the limit in bytes. 0 means half of the memory of the engine's machine. A negative value means no
+// limit.
 func (s ContainerSettings) memory() int64 { return int64(s.MemoryMB) << 20 }
 
 // Settings configures where the agents of a project run.
@@ -36,20 +37,20 @@ type Settings struct {
 	Mode string `toml:"mode" default:"off" check:"off|docker"`
 	EngineOptions
 	ContainerSettings
-	BuildDir     string        `toml:"build_dir" check:"path"` // empty: the Dockerfile that ships
+	BuildDir     string        `toml:"build_dir" check:"path"` // empty: ductor's own Dockerfile
 	BuildNetwork Network       `toml:"build_network"`
-	ImageFrom    string        `toml:"image_from"` // the engine that makes the image; empty: this one
+	ImageFrom    string        `toml:"image_from"` // the engine that makes the image; empty: this engine
 	Mounts       []string      `toml:"mounts" check:"path"`
 	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`
 	Seeds        []string      `toml:"seeds" check:"path"`
-	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // 0: containers stay
+	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // unused time until removal; 0: never
 	Home         string        `toml:"home" default:"shared" check:"shared|session"`
 	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"`
 }
 
 // Values of Settings.
 const (
-	LoginsCopy            = "copy"         // the agents' log-ins are copied into the home
+	LoginsCopy            = "copy"         // ductor copies the agents' log-ins into the home
 	HomeSession           = "session"      // each session has its own home
 	IsolationProject      = "project"      // one container for all conversations
 	IsolationConversation = "conversation" // each conversation has its own container
@@ -121,7 +122,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	s.checkFiles(problem)
 }
 
-// checkHost checks the address of an engine, which may be empty.
+// checkHost checks the address of an engine. The address may be empty.
 func checkHost(problem report, key, host, forms string, schemes ...string) {
 	if host == "" {
 		return
@@ -160,7 +161,7 @@ func (s Settings) checkImage(problem report) {
 }
 
 func (s Settings) checkLimits(problem report) {
-	if !(s.CPUs == NoLimit || s.CPUs >= 0 && s.CPUs <= 1024) { // written so that NaN fails too
+	if !(s.CPUs == NoLimit || s.CPUs >= 0 && s.CPUs <= 1024) { // also rejects NaN
 		problem("cpus", "%v is out of bounds; it may be 0 to 1024, or -1 for all", s.CPUs)
 	}
 	const outOfBounds = "%d is out of bounds; it may be 0 for %s, %d to %d, or -1 for no limit"
@@ -202,7 +203,8 @@ func (s Settings) checkFiles(problem report) {
 	}
 }
 
-// Exposes reports whether a directory contains the socket of an engine. A user who may write to it owns the machine.
+// Exposes reports whether a directory contains the socket of an engine. A user who may write to the socket controls the
+// machine.
 func (s Settings) Exposes(dir string) bool {
 	sockets := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",

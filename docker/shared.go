@@ -17,13 +17,13 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// maxBringBytes limits the bytes that a single Bring copies.
+// maxBringBytes limits the bytes that one call of Bring copies.
 const maxBringBytes = 256 << 20
 
-// copiedFiles remembers the files and directories that were copied into the container. Safe for concurrent use.
+// copiedFiles remembers the files and directories that the container contains. Safe for concurrent use.
 type copiedFiles struct {
 	mu    sync.Mutex
-	id    string // container ID
+	id    string // ID of the container
 	files map[string]version
 }
 
@@ -39,7 +39,7 @@ func (c *copiedFiles) has(id, file string, v version) bool {
 	return c.id == id && there && had == v
 }
 
-// last returns the container into which files were last copied, or "".
+// last returns the ID of the container into which files were last copied, or "".
 func (c *copiedFiles) last() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,15 +65,16 @@ func (c *copiedFiles) forget(files []string) {
 	}
 }
 
-// Bring copies files of this machine to the same paths in the container, for agents to read. It creates the container
-// if necessary. For a directory it copies the files directly in it, the newest first, as far as they fit. It returns an
-// *Error for paths outside of Options.Shared, or for more than 256 MB at a time. The copies are removed with the
-// container. If they already exist, Bring sends a single request to the engine, and even works if the engine does not
-// answer.
+// Bring implements cli.Bringer. It creates the container if necessary. From a directory it takes the files directly
+// inside, the newest first, as far as they fit. It returns an *Error for a path outside of Options.Shared, and for more
+// than 256 MB. The copies are removed with the container.
+//
+// If the container already contains the copies, Bring sends a single request to the engine. In that case it even works
+// while the engine does not answer.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring copies paths like Bring. It also replaces the files in again that the container already has, because an agent
-// may have changed them.
+// bring is like Bring. In addition, it replaces existing copies of the files in again, because an agent may have
+// changed them.
 func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -82,15 +83,15 @@ func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	bundles, err := l.opts.pack(paths)
 	defer func() {
 		for _, b := range bundles {
-			_ = b.root.Close() // only read
+			_ = b.root.Close() // the root was only read
 		}
 	}()
 	if err != nil {
 		return err
 	}
 	c, there, err := l.remote.engine.inspect(ctx, l.remote.name)
-	// If the engine is unreachable, rely on the last copies. The connection to the container shows whether it still
-	// exists.
+	// If the engine is unreachable, rely on the last copies. The connection to the container shows whether the
+	// container still exists.
 	if isUnreachable(err) && l.has(l.copied.last(), bundles) {
 		return nil
 	}
@@ -121,8 +122,8 @@ func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	return nil
 }
 
-// pack creates a bundle for each shared directory that contains paths. The caller must close the bundles, even after an
-// error.
+// pack returns a bundle for each shared directory that contains some of paths. The caller must close the bundles, even
+// after an error.
 func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 	loads, err := o.groupByDir(paths)
 	if err != nil {
@@ -144,12 +145,12 @@ func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 	return bundles, nil
 }
 
-// has reports whether a container has all files of the bundles.
+// has reports whether a container contains all files of the bundles.
 func (l *Launcher) has(id string, bundles []*bundle) bool {
 	return l.selectMissing(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).hasSelected)
 }
 
-// selectMissing selects the files of each bundle that a container lacks.
+// selectMissing selects the files of the bundles that a container does not contain.
 func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	left := int64(maxBringBytes)
 	for _, b := range bundles {
@@ -161,7 +162,7 @@ func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	return nil
 }
 
-// groupByDir groups paths by their shared directory and makes them relative to it.
+// groupByDir groups paths by their shared directory, and makes them relative to the directory.
 func (o Options) groupByDir(paths []string) (map[string][]string, error) {
 	loads := map[string][]string{}
 next:
@@ -207,12 +208,12 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	return nil
 }
 
-// bundle is a set of files and directories to copy from one shared directory.
+// bundle is a set of files and directories from one shared directory that are to be copied.
 type bundle struct {
 	root     *os.Root // follows no link out of the directory
 	dir      string
-	named    []item // named by the caller: copying must succeed
-	found    []item // found in a named directory; newest first
+	named    []item // from the caller; an error if they cannot be copied
+	found    []item // from named directories, the newest first
 	selected []item // selected for copying
 }
 
@@ -247,7 +248,7 @@ func (b *bundle) addPath(below string) error {
 	return nil
 }
 
-// lstat returns the file info of a path below the directory. It follows no link, not even one to another path below it.
+// lstat returns the file info of a path below the directory. It follows no link.
 func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	file := filepath.Join(b.dir, below)
 	for i, c := range below + "/" {
@@ -270,9 +271,9 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// selectMissing selects the files for which known returns false. left is the number of bytes that may still be copied,
-// and selectMissing subtracts the selected files from it. If a named file exceeds it, selectMissing returns an error;
-// it skips found files that exceed it.
+// selectMissing selects the files for which known returns false. left is the number of bytes that may still be copied;
+// selectMissing subtracts the selected files. If a named file does not fit, selectMissing returns an error. It skips
+// found files that do not fit.
 func (b *bundle) selectMissing(known func(below string, v version) bool, left *int64) error {
 	b.selected = nil
 	for _, i := range b.named {
@@ -331,7 +332,7 @@ func (b *bundle) writeItem(archive *tree, c item) error {
 		return bringError(filepath.Join(b.dir, c.below), "it cannot be read", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // it was replaced in the meantime
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // the file was replaced in the meantime
 		return bringError(filepath.Join(b.dir, c.below), "it is no file", err)
 	}
 	h := &tar.Header{Name: c.below, Typeflag: tar.TypeReg, Mode: 0o444, Size: c.version.size,

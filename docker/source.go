@@ -12,17 +12,17 @@ import (
 )
 
 // sources caches digests of the files on this machine from which images are made. Every start of a program needs the
-// digests, and the files are megabytes large. Safe for concurrent use.
+// digests, and the files have megabytes. Safe for concurrent use.
 type sources struct {
 	mu      sync.Mutex
 	built   cached // tag of a build, from its files
 	program cached // digest of the runner
 }
 
-// cached is a result that is valid as long as the state of its files stays the same.
+// cached is a result that is valid while the state of its files does not change.
 type cached struct{ state, answer string }
 
-// get returns the cached result, or computes it with find if the state of the files has changed.
+// get returns the cached result. If the state of the files has changed, it calls find and caches the new result.
 func (s *sources) get(k *cached, state string, find func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func fileState(name string, info fs.FileInfo) string {
 	return fmt.Sprintf("%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 }
 
-// state returns a text that changes with the files of a build.
+// state returns a text that changes if a file of the build changes.
 func (b Build) state() (string, error) {
 	var state bytes.Buffer
 	if b.Dir == "" {
@@ -119,13 +119,13 @@ func (o Options) openRunner() (*os.File, error) {
 	return f, nil
 }
 
-// machines returns the ELF machines by Docker's names of architectures.
+// machines maps Docker's names of architectures to ELF machines.
 func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM}
 }
 
-// checkRunner returns an error if ductor-runner cannot run in images of an architecture. It expects Docker's name of
-// the architecture and accepts every program for a name that it does not know.
+// checkRunner returns an error if ductor-runner cannot run on an architecture. architecture is Docker's name.
+// checkRunner accepts every program for an unknown architecture.
 func checkRunner(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {

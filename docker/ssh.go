@@ -20,7 +20,7 @@ import (
 	"ductor/cli"
 )
 
-// errSSH means that ssh has exited; the error includes its last output.
+// errSSH means that ssh has exited. The error text contains its last output.
 var errSSH = errors.New("ssh ended")
 
 const (
@@ -28,8 +28,8 @@ const (
 	maxSSHWords = 4 << 10
 )
 
-// sshCommand returns a command whose standard input and output is a connection to a remote engine. The docker program
-// uses the same command for such hosts.
+// sshCommand returns a command whose standard input and output are a connection to a remote engine. The docker program
+// uses the same command.
 func sshCommand(u *url.URL, config string) ([]string, error) {
 	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return nil, errors.New("it names no machine")
@@ -55,7 +55,7 @@ func sshCommand(u *url.URL, config string) ([]string, error) {
 	return append(args, "system", "dial-stdio"), nil
 }
 
-// commandConn is a program used as a connection. Its Conn is a socket that is the program's standard input and output.
+// commandConn is a connection through a program. Its Conn is a socket that is the program's standard input and output.
 type commandConn struct {
 	net.Conn
 	cmd   *exec.Cmd
@@ -90,7 +90,7 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errSSH, err), conn.Close())
 	}
-	go func() { // returns when the program exits; Close ends the program
+	go func() { // returns when the program exits, which Close causes
 		_ = c.cmd.Wait()
 		close(c.ended)
 	}()
@@ -113,7 +113,7 @@ func (c *commandConn) appendStderr(p []byte) {
 	}
 }
 
-// Read returns the last error output of the program instead of io.EOF.
+// Read returns the program's last error output instead of io.EOF.
 func (c *commandConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
@@ -136,10 +136,10 @@ func (c *commandConn) exitError(err error) error {
 	return err
 }
 
-// Close ends the program and briefly waits for it to exit.
+// Close stops the program, and waits a short time for it to exit.
 func (c *commandConn) Close() error {
 	err := c.Conn.Close()
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails if the program has exited
 	select {
 	case <-c.ended:
 	case <-time.After(sshExitWait):

@@ -7,35 +7,35 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// State is the current state of an image or a container, worded for users.
+// State is the state of an image or a container, in words for users.
 type State string
 
 const (
 	StateThere   State = "there"         // the image exists
-	StateToFetch State = "to be fetched" // the image does not exist and will be fetched when needed
-	StateToBuild State = "to be built"   // the image does not exist and will be built when needed
-	// the image does not exist and ductor must not fetch it; Status also returns an error
+	StateToFetch State = "to be fetched" // the image is missing; ductor fetches it when needed
+	StateToBuild State = "to be built"   // the image is missing; ductor builds it when needed
+	// StateMissing means that the image is missing and ductor must not fetch it. Status then also returns an error.
 	StateMissing State = "missing"
-	StateNone    State = "not made yet" // the container will be created when needed
+	StateNone    State = "not made yet" // ductor creates the container when needed
 	StateRunning State = "running"
-	StatePaused  State = "paused"  // will be unpaused when needed
-	StateStopped State = "stopped" // will be started when needed
+	StatePaused  State = "paused"  // ductor unpauses the container when needed
+	StateStopped State = "stopped" // ductor starts the container when needed
 	StateNoRoom  State = "ended for want of memory"
 )
 
 // Status describes a sandbox. Unknown fields are empty.
 type Status struct {
-	Host     string // of the engine
-	Version  string // of the engine
+	Host     string // address of the engine
+	Version  string // version of the engine
 	OS, Arch string // of the engine's machine
 	Image    string // name of the configured image
 	ImageIs  State
 	Failed   string // why the last attempt to make a missing image failed; may be empty
-	Is       State  // of the container
+	Is       State  // state of the container
 }
 
 // Status inspects the engine, the image and the container. It creates and starts nothing. If a turn would fail now, it
-// returns an *Error with the reason, together with the fields known until then.
+// returns an *Error with the reason, and the fields that are known.
 func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	e, o := l.remote.engine, l.opts
 	s := Status{Host: e.host}

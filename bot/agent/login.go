@@ -24,28 +24,27 @@ const (
 	waitLife   = 15 * time.Minute // how long ductor waits for a token
 	mostHeld   = 64
 	minToken   = 20
-	// tokenPrefix begins the tokens of `claude setup-token`. A message that begins with it is a token even if ductor
-	// does not wait for one, for example after a restart.
+	// tokenPrefix begins the tokens of `claude setup-token`. A message that begins with tokenPrefix counts as a token
+	// even if ductor does not wait for one, for example after a restart.
 	tokenPrefix = "sk-ant-"
 )
 
-// LoginService logs agents in, where the next turn of a conversation runs. *conversation.Engine implements it.
+// LoginService logs agents in, in the environment of a conversation's next turn. *conversation.Engine implements it.
 type LoginService interface {
 	// Logins lists the ways to log in an agent, the best first.
 	Logins(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error)
-	// LogIn begins to log in an agent by a way with an ID, and reports the result in the chat. It has no effect while
-	// the agent is being logged in. It returns ErrBadChoice if no chat can get the code.
+	// LogIn starts to log in an agent in the given way, and reports the result in the chat. It has no effect while a
+	// log-in of the agent is in progress. It returns ErrBadChoice if the chat cannot receive the code of this way.
 	LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error
-	// CancelLogIn ends LogIn. It returns false if the agent is not being logged in.
+	// CancelLogIn cancels a log-in. It returns false if none is in progress for the agent.
 	CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error)
 	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat. It returns
 	// ErrStillOpen while another token of the agent is checked.
 	UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login, token string) error
 }
 
-// Logins shows how an agent can be logged in, and takes the tokens that owners send for that. A log-in counts for all
-// users. A button names its agent,
-// and the number of a way to log in. Safe for concurrent use.
+// Logins shows how an agent can be logged in, and accepts the tokens that owners send. A log-in counts for all users.
+// A button contains the agent and the number of a way to log in. Safe for concurrent use.
 type Logins struct {
 	service LoginService
 	lang    *lang.Choices
@@ -53,7 +52,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // by the updates of their messages
+	held  map[int64]heldToken // by the update of the message
 }
 
 // sender is a user in a chat.
@@ -62,18 +61,18 @@ type sender struct {
 	user orchestrator.PersonID
 }
 
-// awaited is a token that a user is going to send.
+// awaited is the expectation that a user will send a token.
 type awaited struct {
 	agent cli.Agent
 	way   cli.Login
 	until time.Time
 }
 
-// heldToken is a token that Take took for Paste.
+// heldToken is a token that Take removed from a message, until Paste uses it.
 type heldToken struct {
 	text  string
-	valid bool     // it is whole
-	wait  *awaited // nil if no token was awaited
+	valid bool     // the token is complete
+	wait  *awaited // nil if ductor did not wait for a token
 }
 
 // NewLogins returns Logins.
@@ -96,7 +95,7 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
-		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // the owner gets the code
+		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // the owner gets the code in a private chat
 			inChat = append(inChat, l)
 		}
 	}
@@ -130,7 +129,7 @@ func wayName(p lang.Printer, l cli.Login) string {
 	return render.ShortLine(l.Name, render.NameLimit)
 }
 
-// others describes the ways to log in without the chat.
+// others describes the ways to log in outside of the chat.
 func others(p lang.Printer, agent cli.Agent, ways []cli.Login) string {
 	var b strings.Builder
 	for _, l := range ways {
@@ -154,7 +153,7 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start begins a log-in. more describes the ways without the chat.
+// start starts a log-in. more describes the ways outside of the chat.
 func (s *Logins) start(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
 	more string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
@@ -192,8 +191,8 @@ func (s *Logins) cancel(ctx context.Context, by orchestrator.Press, agent cli.Ag
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}, nil
 }
 
-// Take reports whether a message is a token, or a part of one while a token is awaited. It then holds the message for
-// Paste, and the caller stores nothing of it. A whole token ends the wait.
+// Take reports whether a message is a token, or a part of a token for which ductor waits. Take keeps the token for
+// Paste, and the caller must not store the message. A complete token ends the wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,23 +214,24 @@ func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID
 		delete(s.waits, of)
 	}
 	if len(s.held) >= mostHeld {
-		delete(s.held, slices.Min(slices.Collect(maps.Keys(s.held)))) // the oldest
+		delete(s.held, slices.Min(slices.Collect(maps.Keys(s.held)))) // drop the oldest
 	}
 	s.held[update] = h
 	return true
 }
 
-// tokenForm is how much a text looks like a token.
+// tokenForm describes how much a text looks like a token.
 type tokenForm int
 
 const (
 	noToken      tokenForm = iota
 	perhapsToken           // one long word
-	partOfToken            // its beginning
+	partOfToken            // the beginning of a token
 	wholeToken
 )
 
-// readToken returns the token in a text. A terminal breaks a long line, and the breaks are copied with it.
+// readToken finds the token in a text. It joins lines, because terminals break a long token and users copy the
+// breaks.
 func readToken(text string) (token string, form tokenForm) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		word := strings.TrimSpace(line)
@@ -252,7 +252,7 @@ func readToken(text string) (token string, form tokenForm) {
 	return "", noToken
 }
 
-// Paste uses the token of a message that Take took, and returns the answer to its sender. The caller deletes the
+// Paste uses the token that Take kept from a message, and returns the answer to the sender. The caller deletes the
 // message.
 func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64) string {
 	p := s.lang.Of(by.Conversation.Chat)

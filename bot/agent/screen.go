@@ -34,7 +34,7 @@ type Service interface {
 	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 }
 
-// Screen handles requests about the agent itself. Safe for concurrent use.
+// Screen handles /context, /compact and /cmd. Safe for concurrent use.
 type Screen struct {
 	Service Service
 	Lang    *lang.Choices
@@ -43,10 +43,10 @@ type Screen struct {
 // Answer is the result of a command or a press.
 type Answer struct {
 	tgapi.Answer
-	Handled bool // a turn has taken over the updates
+	Handled bool // the new turn finishes the updates
 }
 
-// textAnswer returns an answer with a text, which also answers the press.
+// textAnswer returns an answer that shows a text as a page and as the short answer to the press.
 func textAnswer(text string) Answer {
 	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
@@ -110,13 +110,13 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact answers "/compact". The rest of the message describes the content to keep.
+// Compact answers "/compact". hint is the rest of the message; it describes the content that the agent should keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// turnAnswer answers a command that started a turn. Everything else appears in the card of that turn.
+// turnAnswer answers a command that started a turn. The card of the turn shows everything else.
 func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
@@ -151,8 +151,7 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 	return textAnswer(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
 }
 
-// list returns the agent's commands, sorted by name. If a name has several words, the command is a subcommand, and the
-// command with the first word offers it.
+// list returns the agent's commands, sorted by name.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
 	agent, list, err := s.Service.AgentCommands(ctx, in)
 	if err != nil {

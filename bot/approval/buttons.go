@@ -19,7 +19,7 @@ func (a view) button(text lang.Key, op operation) button {
 	return button{text: a.lang.Text(text), op: op}
 }
 
-// keyboard returns buttons that carry the id and the nonce of an approval, so they work after a restart too.
+// keyboard returns buttons that contain the approval's id and nonce, so they work after a restart too.
 func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for _, row := range rows {
@@ -37,7 +37,7 @@ func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	return k
 }
 
-// offers returns the choices that the message offers.
+// offers returns the choices for which the message has buttons.
 func (a view) offers(s *subject) []orchestrator.Choice {
 	if a.gate(s) == gateShut {
 		return nil
@@ -71,7 +71,7 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	return a.keyboard(first, edits, wider, last)
 }
 
-// approvalWords are the labels of buttons. Those of a plan differ, because they start the work on it.
+// approvalWords are the labels of the buttons. A plan has other labels, because allowing it starts the work.
 type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
 func buttonWords(tool string) approvalWords {
@@ -83,8 +83,8 @@ func buttonWords(tool string) approvalWords {
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
-// projectButtons returns the buttons of a request to use a project's settings: use them until they change, or ignore
-// them.
+// projectButtons returns the buttons of a request to use a project's settings. Users can accept the settings until
+// they change, or ignore them.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{a.button("approval.leave-settings", opDeny)}
 	if slices.Contains(a.offers(s), orchestrator.AllowPattern) {

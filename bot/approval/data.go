@@ -25,15 +25,15 @@ const (
 	opEdits       operation = "e" // allow, and allow further edits without asking
 	opDeny        operation = "d"
 	opReason      operation = "r" // deny; the next message is the reason
-	opFullText    operation = "f" // send everything there is to decide on
+	opFullText    operation = "f" // send the complete text of the request
 	opBack        operation = "b"
 	opWords       operation = "w" // the next message is the answer
-	opNext        operation = "n" // the next question, or send the answers
+	opNext        operation = "n" // show the next question, or send the answers
 	opOption      operation = "o"
-	opShow        operation = "h" // on the notice that an approval may be missing: show it in the notice's place
+	opShow        operation = "h" // on the notice of a missing approval: replace the notice by the approval
 )
 
-// choice returns the decision that the operation makes, if it makes one.
+// choice returns the decision of the operation, or false if it does not decide.
 func (op operation) choice() (orchestrator.Choice, bool) {
 	switch op {
 	case opOnce:
@@ -70,8 +70,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData parses encoded data without the action. Anyone can send such data, so it proves nothing until the
-// caller has compared the nonce.
+// parseButtonData parses encoded data without the action. Clients can forge data, so the caller must compare the
+// nonce.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

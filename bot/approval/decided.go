@@ -12,8 +12,8 @@ import (
 // decidedMax bounds the description of the request after the decision, in UTF-16 units.
 const decidedMax = 80
 
-// drawDecided shows an approval that has ended in one line: how it ended, and what the request was. The text of a plan
-// stays, because users read it while the agent follows the plan.
+// drawDecided shows an approval that has ended in one line: the decision and the request. The text of a plan stays,
+// because users read it while the agent follows the plan.
 func (a view) drawDecided(user string) render.Text {
 	decision := a.drawDecision(user)
 	switch {
@@ -58,7 +58,7 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
-// shortFields returns the fields of a request that has nothing else to decide on.
+// shortFields returns the fields of a request that consists only of fields.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {

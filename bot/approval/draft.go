@@ -11,23 +11,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is the users' progress with an open approval: the page that its message shows, the answers until now, and the
-// user for whose words it waits. The journal stores everything except secret words.
+// draft is the users' progress with an open approval: the page that its message shows, the answers so far, and the
+// user whose words it expects. The journal stores everything except secret words.
 type draft struct {
 	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
 	Question int                   `json:"question,omitempty"`
-	Picks    map[int][]int         `json:"picks,omitempty"`   // by question, the chosen options
-	Words    map[int]string        `json:"words,omitempty"`   // by question, the answer in the user's words
-	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words the approval waits for
-	Until    time.Time             `json:"until,omitzero"`    // the end of that wait
-	Updates  []int64               `json:"updates,omitempty"` // the latest updates that took effect
+	Picks    map[int][]int         `json:"picks,omitempty"`   // chosen options by question
+	Words    map[int]string        `json:"words,omitempty"`   // answers in the user's words by question
+	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words the approval expects
+	Until    time.Time             `json:"until,omitzero"`    // end of this wait
+	Updates  []int64               `json:"updates,omitempty"` // newest updates that the draft has applied
 	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text and may allow it
 	Pinned   int                   `json:"pinned,omitempty"`  // the pinned message; 0 for none
 
-	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, the files that its words name
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files named in Words, by question
 }
 
-// wordsPatience limits how long an approval waits for a user's words. A message after that is a prompt.
+// wordsPatience limits how long an approval waits for a user's words. Later messages are prompts.
 const wordsPatience = 10 * time.Minute
 
 // listen starts waiting for the words of a user.
@@ -35,13 +35,12 @@ func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits reports whether a user's next message, or a reply of the user to this approval, contains the words for which
-// the approval waits.
+// waits reports whether the approval expects words from a user, in the next message or in a reply.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether an update has already taken effect. If it has not, applied records that it takes effect now.
+// applied reports whether an update was already applied. If not, it records the update as applied.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -51,8 +50,7 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept limits the updates that a draft records. It is higher than the number that the next process can repeat
-// after a crash.
+// updatesKept limits the recorded updates of a draft. The next process repeats fewer updates than that after a crash.
 const updatesKept = 32
 
 // toggle selects an option of the current question. If the question allows several, a second call deselects it.

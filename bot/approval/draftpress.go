@@ -13,10 +13,10 @@ type effect int
 const (
 	nothing effect = iota
 	changed
-	answeredLast // changed, and there is no next question
+	answeredLast // an answer changed, and no question is left
 )
 
-// press applies a button to a draft. The button decides nothing yet. If the press has no effect, press returns a short
+// press applies a button to a draft, without making a decision. If the press has no effect, press returns a short
 // answer for the user.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {

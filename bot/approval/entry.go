@@ -16,28 +16,28 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry is one approval with its messages. The lock of Screen guards it. The screen keeps an entry until the approval
-// has ended and the chat shows that.
+// entry is one approval with its messages. The lock of Screen guards it. The screen drops an entry when the approval
+// has ended and the chat shows its end.
 type entry struct {
 	// These fields never change.
 	id       orchestrator.ApprovalID
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // a note that message may be missing, if it is unknown whether it arrived
-	reminder *message.Message // points to message while the approval waits
+	notice   *message.Message // note that message may be missing; nil unless its outcome is unknown
+	reminder *message.Message // points users to message while the approval waits
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool        // draft was loaded from the journal
-	pinAsked int         // the message for which a pin was requested, or pinRefused
+	loaded   bool        // draft was read from the journal
+	pinAsked int         // id of the message to pin, or pinRefused
 	timer    *time.Timer // fires the reminder; nil if none is due
 }
 
-// pinRefused is the value of entry.pinAsked after Telegram rejected a pin: the bot may not pin in this chat.
+// pinRefused is the value of entry.pinAsked after Telegram rejected a pin, because the bot may not pin in this chat.
 const pinRefused = -1
 
-// keyPrefix starts the keys of the messages of approvals.
+// keyPrefix starts the keys of approvals' messages.
 const keyPrefix = "approval/"
 
 // idOf returns the approval that belongs to a message key, or "".
@@ -85,13 +85,13 @@ func (s *Screen) push(e *entry) {
 	if attached {
 		e.message.Update(outbox.Awaited)
 	}
-	if attached && !open { // the reminder no longer applies
+	if attached && !open { // the approval is over, so its reminder goes
 		e.reminder.Update(outbox.Awaited)
 	}
 }
 
-// called continues after a call. It updates the notice, whose text depends on the message. If the approval has ended
-// and the chat shows that, called drops the entry.
+// called updates the entry after a call. It updates the notice, whose text depends on the message. If the approval
+// has ended and the chat shows its end, called drops the entry.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -113,8 +113,8 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is the number of finished approvals that the screen remembers after the chat shows their end. If a user
-// presses a button just after the decision, the screen then finds that nothing changed, and makes no edit.
+// overKept limits the number of finished approvals that the screen remembers. If a user presses a button just after
+// the decision, the screen then sees that the message is up to date, and makes no edit.
 const overKept = 16
 
 // content returns the current content of an approval's message. If the approval has ended, the message may only be
@@ -145,7 +145,7 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 }
 
 // missing returns the notice about a message that may not have arrived. The screen does not send the approval again
-// without a user. Instead, the notice has a button that turns the notice into the approval.
+// without a user's request. A button on the notice turns the notice into the approval.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
@@ -165,8 +165,8 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	}, nil
 }
 
-// promptOf returns the message that an approval's message replies to, which is the prompt. In a group, several users
-// may send prompts at the same time.
+// promptOf returns the prompt's message, to which the approval's message replies. In a group, several users may send
+// prompts at the same time.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
@@ -190,8 +190,8 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the draft of the previous process, once. If no user has changed a message since it was sent, the chat
-// still shows its first content, and no edit is needed. This does not hold if the message's group may have become a
-// supergroup; then an edit shows whether it has.
+// shows its first content, and no edit is needed. But if the group may have become a supergroup, load forces an edit:
+// its result shows whether the group has.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -224,11 +224,12 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroupBound is greater than the ids of all supergroups: Telegram writes them as -100 followed by at least ten
-// digits. Ids of other groups are greater than it.
+// supergroupBound is greater than the ids of all supergroups, which are -100 followed by at least ten digits. Ids of
+// other groups are greater than supergroupBound.
 const supergroupBound = -1_000_000_000_000
 
-// changeDraft changes an entry's draft with f, saves the draft and shows it. If f returns false, it does nothing else.
+// changeDraft applies f to an entry's draft, saves the draft and shows it. If f returns false, changeDraft neither
+// saves nor shows the draft.
 func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -241,7 +242,7 @@ func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) boo
 	return d, err
 }
 
-// saveDraft is changeDraft for fields of the draft that the message does not show.
+// saveDraft is like changeDraft, for fields of the draft that the message does not show.
 func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
@@ -261,9 +262,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 	return d, nil
 }
 
-// adoptMessage is called when a user presses a button. If it was unknown whether the approval's message had arrived,
-// adoptMessage records the message of that button as the approval's. For the notice it does so only if the user asks to
-// show the approval there.
+// adoptMessage records the message of a pressed button as the approval's message, if ductor did not know whether that
+// message had arrived. It adopts the notice only if the user asks to show the approval there.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -282,8 +282,7 @@ func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operatio
 	return nil
 }
 
-// correct shows the end of an approval. It also corrects a message that no longer belongs to the approval but still had
-// buttons.
+// correct shows that an approval has ended. It also corrects another message that still has buttons of the approval.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -298,7 +297,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	s.push(e)
 }
 
-// correctOther corrects a message that no longer belongs to the approval.
+// correctOther corrects another message that still has buttons of the approval.
 func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	var other *message.Message
 	other = s.o.Messages.Open(message.Spec{
@@ -314,7 +313,7 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 // remindAfter is the time until the reminder of an approval that does not expire.
 const remindAfter = 15 * time.Minute
 
-// remindAt returns the time of an approval's reminder. It is halfway to the approval's expiry.
+// remindAt returns the time of an approval's reminder: halfway to its expiry, or remindAfter if it does not expire.
 func remindAt(a orchestrator.Approval) time.Time {
 	if a.Expires.IsZero() {
 		return a.Asked.Add(remindAfter)
@@ -322,7 +321,7 @@ func remindAt(a orchestrator.Approval) time.Time {
 	return a.Asked.Add(a.Expires.Sub(a.Asked) / 2)
 }
 
-// scheduleLocked sets the reminder's timer for a waiting approval, and stops it for any other.
+// scheduleLocked starts the reminder's timer if the approval waits, and stops it otherwise.
 func (s *Screen) scheduleLocked(e *entry) {
 	switch {
 	case !e.open() && e.timer != nil:
@@ -344,7 +343,7 @@ func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, 
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
 		return message.Content{Lifecycle: message.DeleteWhenDone}, nil
-	case a.WhyClosed(now) != nil, shown == 0: // it expires in a moment, or there is no message to point to
+	case a.WhyClosed(now) != nil, shown == 0: // the approval is about to expire, or has no message to point to
 		return message.Content{}, outbox.ErrNotNeeded
 	}
 	agent := render.AgentName(p, a.Agent)

@@ -14,8 +14,8 @@ import (
 // fullTextMax is the maximum number of messages of a full text.
 const fullTextMax = 16
 
-// fullText returns everything that the user decides on, in at most fullTextMax messages. If that is not enough, it adds
-// one more message with a note.
+// fullText returns the complete request in at most fullTextMax messages. If the request is longer, it adds one
+// message that reports this.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {
@@ -60,12 +60,12 @@ func (a view) fullApproval() []render.Text {
 	return append(lines, a.fullRules()...)
 }
 
-// shownFields returns the fields that mean something to a user. The others identify the request for the agent.
+// shownFields returns the fields that mean something to a user. The other fields identify the request for the agent.
 func shownFields(all []cli.Field) []cli.Field {
 	return slices.DeleteFunc(slices.Clone(all), func(f cli.Field) bool { return f.Weight == cli.LabelField })
 }
 
-// fullFields returns a line for each field. It indents further lines of a value, so that they do not look like fields.
+// fullFields returns a line for each field. It indents further lines of a value, so that they cannot pass for fields.
 func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -114,7 +114,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // a message or two, even if much of it must be written out
+	case bytes < render.MessageLimit: // fits into a message or two, even if many characters must be spelled out
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

@@ -9,10 +9,10 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// pinAfter is how long an approval waits before it is pinned. Most are decided sooner.
+// pinAfter is how long an approval must wait before the screen pins it. Users decide most approvals sooner.
 const pinAfter = 10 * time.Second
 
-// pin pins the message of a waiting approval, and unpins any other.
+// pin pins the message of an open approval, and unpins it when the approval is over.
 func (s *Screen) pin(e *entry) {
 	if s.o.Pins == nil {
 		return
@@ -27,7 +27,7 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // pin later: a queued call would delay the shutdown of ductor
+	case open: // pin later: a call in the outbox would delay ductor's shutdown
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)
@@ -35,7 +35,7 @@ func (s *Screen) pin(e *entry) {
 }
 
 // postPin posts a call that pins or unpins a message of an approval. Unpinning has priority, because a pinned message
-// asks users to press.
+// asks users to decide.
 func (s *Screen) postPin(e *entry, id int, pin bool) {
 	priority := outbox.Housekeeping
 	if !pin {

@@ -14,13 +14,14 @@ import (
 // Press is a press of a button.
 type Press struct {
 	By      orchestrator.Press
-	Name    string // of the user
+	Name    string // name of the user
 	Message int    // the message with the button
 }
 
-// Press handles a press of a button that has the action Action and this data. It returns the short answer to the press
-// and, if the button asks for it, the full text, to be sent as replies to the message. A press that is too late, by the
-// wrong user or from another conversation changes nothing, and the answer explains that.
+// Press handles a press of a button with the action Action. data is the button's data without the action. Press
+// returns the short answer to the press. If the button asks for the full text, Press also returns it; the caller
+// sends it as replies to the message. A press that is too late, by the wrong user or from another conversation
+// changes nothing, and the answer explains why.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -53,7 +54,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	return answer, nil, err
 }
 
-// pressed handles a press on an approval that its user may decide.
+// pressed handles a press by a user who may decide the approval.
 func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	pressed buttonData) (string, error) {
 	if choice, decides := pressed.op.choice(); decides {
@@ -69,8 +70,8 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide passes a decision to the service, which shows it. If another message still shows the approval as open, decide
-// corrects that message. If the approval stays open, it shows the draft.
+// decide passes a decision to the service, which shows the result. If another message still shows the approval as
+// open, decide corrects that message. If the approval stays open, decide shows the draft.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
@@ -99,8 +100,8 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	return say.Text("approval.is-denied"), nil
 }
 
-// refusal explains to the user why nothing changed. state is the state of the approval. If users cannot do anything
-// about the error, refusal returns the error.
+// refusal explains to the user why nothing changed. state is the state of the approval. If users cannot fix the
+// error, refusal returns it.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	for _, r := range []struct {
 		is   error
@@ -135,7 +136,8 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen explains why a user who has not seen all of an approval cannot allow it. It returns "" if the user can.
+// unseen explains why a user who has not opened the full text cannot allow the approval. It returns "" if the user
+// can.
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
@@ -153,7 +155,7 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	return ""
 }
 
-// openFullText returns everything there is to decide on, once.
+// openFullText returns the full text of the approval, once for each press.
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
 	p Press) (string, []render.Text, error) {
 	again := false
@@ -174,8 +176,8 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	return "", s.view(a).fullText(), nil
 }
 
-// advance handles a press that does not decide yet, or that answers the last question. It decides the last answer
-// before the chat could show it as a draft.
+// advance handles a press that changes the draft. If the press answers the last question, advance decides before the
+// chat shows that answer as a draft.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	pressed buttonData) (string, error) {
 	var answer lang.Key

@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Sizes of a question's parts, in UTF-16 units, and the number of options with a button.
+// Sizes of a question's parts in UTF-16 units, and the maximum number of options with a button.
 const (
 	questionMax       = 900
 	optionsMax        = 16
@@ -46,7 +46,7 @@ func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	return fitting(lines), a.questionButtons(d)
 }
 
-// headline returns the first line.
+// headline returns the first line of the message.
 func (a view) headline(question int) string {
 	agent := render.AgentName(a.lang, a.Agent)
 	if len(a.Questions) < 2 {
@@ -73,7 +73,7 @@ func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
 	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), given)
 }
 
-// shownAnswer returns the answer for users, without secrets.
+// shownAnswer returns an answer as users see it, without secrets.
 func shownAnswer(p lang.Printer, q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
@@ -160,7 +160,7 @@ func (a view) questionCut(q cli.Question) bool {
 	})
 }
 
-// takesWords reports whether a question accepts the user's own words.
+// takesWords reports whether users may answer a question in their own words.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
 func (a view) nextLabel(d draft) lang.Key {

@@ -20,8 +20,8 @@ type Message struct {
 	Role         orchestrator.UserRole
 	ReplyTo      int // 0 for none
 	Text         string
-	Plain        string                    // Text without Markdown for its formatting; a secret has no formatting
-	Files        []orchestrator.Attachment // that came with it
+	Plain        string                    // Text without the Markdown of its formatting, because a secret has none
+	Files        []orchestrator.Attachment // files of the message
 	Updates      []int64
 	Private      bool // it is in a private chat
 	Arrived      time.Time
@@ -31,8 +31,8 @@ type Message struct {
 type Outcome struct {
 	Handling Handling
 	Text     string
-	Secret   bool // the message contains a secret: delete it and store nothing of it
-	// Guessed means that the message answered the only open question without replying to it.
+	Secret   bool // the message contains a secret: delete it and do not store it
+	// Guessed means that the message answered the only open question without being a reply to it.
 	Guessed bool
 }
 
@@ -40,13 +40,13 @@ type Outcome struct {
 type Handling int
 
 const (
-	TreatAsPrompt Handling = iota // below the context Text, if there is one
-	Ignore                        // its updates are marked as handled, or stay in the inbox for the next process
-	MarkHandled                   // and send Text to the user, if there is one
+	TreatAsPrompt Handling = iota // as a prompt, with Text as its context
+	Ignore                        // do nothing: its updates are handled, or stay in the inbox for the next process
+	MarkHandled                   // mark it handled, and send Text to the user unless it is empty
 )
 
-// Reply uses a message as the reason of a denial or the answer to a question, if it is one: it replies to the message
-// that asks, or the user pressed a button to write something.
+// Reply uses a message as the reason of a denial or the answer to a question. The message must reply to the message
+// that asks, or its user must have pressed a button to write something.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -82,7 +82,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		return nil, orchestrator.Approval{}, err
 	}
 	if idOf(key) == "" {
-		// A user can be faster than Telegram's answer to the call that sent the message.
+		// The user may reply before Telegram has answered the call that sent the message.
 		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
 			return s.current(ctx, m, e)
 		}
@@ -99,8 +99,8 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	return e, approval, err
 }
 
-// current returns an entry's approval as it is now. It returns nil if the approval is not open, the user may not decide
-// it, or e is nil.
+// current returns an entry's approval in its current state. It returns nil if e is nil, the approval is not open, or
+// the user may not decide it.
 func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orchestrator.Approval, error) {
 	if e == nil {
 		return nil, orchestrator.Approval{}, nil
@@ -112,8 +112,9 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 	return e, approval, nil
 }
 
-// listening returns the open approval that waits for a user's next message, or nil. If several do, it returns the one
-// whose button the user pressed last. After a restart an approval waits again as soon as its message is edited.
+// listening returns the open approval that waits for a user's next message, or nil. If several wait, it returns the
+// approval whose button the user pressed last. After a restart, an approval waits again once its message has been
+// edited.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +128,8 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question of a private chat, or nil if the message cannot answer it. The message
-// must come after the question and have no file. The question must accept its words and ask for no secret.
+// onlyQuestion returns the only open question of a private chat, or nil if the message cannot be its answer. The
+// message must come after the question and have no file. The question must accept words and not ask for a secret.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +164,7 @@ func optionOf(q cli.Question, text string) int {
 	})
 }
 
-// denyWithReason denies the request with the words that the bot asked the user for.
+// denyWithReason denies the request. The reason is the message that the bot asked the user for.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	switch {
 	case !d.waits(m.User, s.o.Now()):
@@ -175,9 +176,8 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	return s.decideByReply(ctx, m, e, a, denial)
 }
 
-// denyAndPrompt denies the request and makes the reason a prompt, because this agent cannot read it in another way. If
-// ductor dies between the two, the next process finds that this message denied the request, and continues with the
-// prompt.
+// denyAndPrompt denies the request and makes the reason a prompt, for agents that cannot read a reason. If ductor
+// dies in between, the next process finds that this message denied the request, and continues with the prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -188,7 +188,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	// Press.Updates stays empty: the prompt that this message becomes marks them as handled.
+	// Press.Updates stays empty, because the new prompt marks the message's updates as handled.
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	stands := again || errors.Is(err, orchestrator.ErrNotTold)
@@ -241,7 +241,7 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 	return out
 }
 
-// answer records the words of a message as the answer to the current question, and decides after the last one.
+// answer stores the words of a message as the answer to the current question. After the last question it decides.
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
@@ -250,7 +250,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Handling: MarkHandled, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // decide the last answer before the chat shows it
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // decide before the chat shows the last answer
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service decides about approvals.
+// Service provides approvals and carries out decisions.
 type Service interface {
 	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
@@ -30,7 +30,7 @@ type Pins interface {
 // Options configures a Screen. Outbox, Pins and Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Outbox   *outbox.Outbox          // carries the calls of Pins
+	Outbox   *outbox.Outbox          // makes the calls of Pins
 	Pins     Pins                    // nil: pin nothing
 	Quiet    func(at time.Time) bool // reports whether reminders are silent; nil: never
 	Journal  orchestrator.CardStore
@@ -39,15 +39,15 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions. Each has a message. The screen edits the message when the approval changes, and
-// removes its buttons after the decision. It sends nothing before Attach. Safe for concurrent use.
+// Screen shows approvals and questions, each in its own message. It edits the message when the approval changes, and
+// removes the buttons after the decision. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
 	o Options
 
 	mu      sync.Mutex
 	service Service // nil before Attach
 	entries map[orchestrator.ApprovalID]*entry
-	over    []*entry                         // finished and shown, oldest first
+	over    []*entry                         // finished approvals whose end the chat shows, oldest first
 	names   map[orchestrator.PersonID]string // names of users who pressed a button
 }
 
@@ -81,23 +81,23 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// MoveGroup moves the open approvals of a group whose id has changed. chat is the old id. MoveGroup edits the messages
-// in the old group. Telegram rejects these edits with an error that names the new id. Each message then moves to the
-// new group.
+// MoveGroup moves the open approvals of a group whose id has changed. chat is the old id. MoveGroup edits the
+// messages in the old group. Telegram rejects the edits with an error that contains the new id, and each message then
+// moves to the new group.
 func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
 	s.mu.Unlock()
 	for _, e := range entries {
-		e.message.AssumeFingerprint("") // no user sees the old message any more
+		e.message.AssumeFingerprint("") // force an edit, although the content is the same
 		s.push(e)
 	}
 }
 
-// WaitingHint returns the note that an agent waits for its user, or "" if none does. A message answers that
-// agent only if it replies to the question, the user pressed a button that asks for words, or onlyQuestion recognizes
-// it as the answer.
+// WaitingHint returns the note that an agent waits for its user, or "" if no agent does. A message answers the agent
+// only if it replies to the question, or if the user pressed a button that asks for words. It also answers the
+// question that onlyQuestion returns.
 func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +109,9 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation of an approval whose message is in the given one. The two differ if the topic is gone
-// or the group has moved. It does not compare the message: a press may arrive before Telegram has answered the call
-// that sent it.
+// home returns the conversation to which an approval belongs. in is the conversation that shows the approval's
+// message. The two differ if the topic is gone or the group has moved. home does not compare message ids, because a
+// press may arrive before Telegram has answered the call that sent the message.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
@@ -131,7 +131,7 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 // namesKept limits the number of remembered names.
 const namesKept = 1024
 
-// remember stores the name of a user who pressed a button, for the line about the decision.
+// remember stores the name of a user who pressed a button, for the description of the decision.
 func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.names[p] = name
 }
 
-// nameOfLocked returns the name of the user who decided, in a group only.
+// nameOfLocked returns the name of the user who decided if the chat is a group, and "" otherwise.
 func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""

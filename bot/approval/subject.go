@@ -12,31 +12,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of an approval's parts, in UTF-16 units. A part that has less room shows less.
+// Sizes of an approval's parts, in UTF-16 units. If less room is left, a part shows less.
 const (
-	subjectMax = 3300 // all parts together, so that the rest of the message fits too
+	subjectMax = 3300 // all parts together; leaves room for the rest of the message
 	detailMax  = 1200
 	diffMax    = 1200 // all changes together
 	changesMax = 5
 	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
-	widerMax   = 900 // all fields that ask for wider rights
+	widerMax   = 900 // all fields that ask for additional rights
 	plainMax   = 900 // all other fields
 	pathMax    = 200
 )
 
 // subject is the description of a request in its message. No line mixes words of the bot with words of the agent,
-// except a field, which starts with its name.
+// except for fields, which start with their name.
 type subject struct {
 	lang  lang.Printer
 	lines []render.Text
 	room  int
-	cut   bool // the message shows only a part
+	cut   bool // the message omits a part
 }
 
-// subject describes the request: first the rights beyond the usual, then the command or the changes, then its other
-// fields.
+// subject describes the request: first the additional rights, then the command or the changes, then the other fields.
 func (a view) subject() *subject {
 	req := a.Request
 	s := &subject{lang: a.lang, room: subjectMax}
@@ -80,10 +79,10 @@ func (a view) subject() *subject {
 	return s
 }
 
-// existed reports whether a change is of a file that existed before.
+// existed reports whether the changed file existed before.
 func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
-// about describes the request in words. It returns "" if that would only list the files of its changes, which follow.
+// about describes the request in words. It returns "" if the description would only repeat the list of changed files.
 func (a view) about() string {
 	var files []string
 	for _, ch := range a.Request.Changes {
@@ -100,7 +99,7 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block shows a text unchanged, or without its middle if it is long.
+// block shows a text unchanged, or without its middle if it is longer than most.
 func (s *subject) block(language, text string, most int) {
 	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
@@ -159,7 +158,7 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	}
 }
 
-// fieldLine returns a field on one line. It reports whether the line contains all of it.
+// fieldLine returns a field on one line. It reports whether the line contains the whole value.
 func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 	name, wholeName := inLine(f.Name, fieldMax)
 	value, wholeValue := inLine(f.Value, fieldMax)
@@ -184,7 +183,7 @@ func (s *subject) changes(a view) {
 	}
 }
 
-// outsideSign returns a mark for a path outside of the working directory, by its name or through a link.
+// outsideSign returns a mark for a path that is outside of the working directory, directly or through a link.
 func outsideSign(links []orchestrator.Link, path, dir string) string {
 	real := cli.Relative(dir, cli.Absolute(dir, path))
 	if slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside && l.Path == real }) {

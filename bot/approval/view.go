@@ -19,8 +19,8 @@ type view struct {
 	lang lang.Printer
 }
 
-// draw returns the message of an approval with a draft. user is the name of the user who decided, if the message should
-// contain it. The same arguments always give the same message.
+// draw returns the message of an approval with a draft. user is the name of the user who decided; it may be empty.
+// draw is deterministic.
 func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
@@ -35,13 +35,13 @@ func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	return a.drawApproval()
 }
 
-// gate is how far a user can allow an approval.
+// gate describes whether users can allow an approval now.
 type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // only after opening the full text: the message shows a part
-	gateShut   gate = "shut"   // not from the chat: it contains nothing to decide on, or more than a chat can show
+	gateUnread gate = "unread" // only after opening the full text, because the message omits a part
+	gateShut   gate = "shut"   // never from the chat, because the request is empty or too long for a chat
 )
 
 func (a view) gate(s *subject) gate {
@@ -70,7 +70,7 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry explains the result if no user decides.
+// drawExpiry describes what happens if no user decides.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -78,7 +78,7 @@ func (a view) drawExpiry() string {
 	return a.lang.Text("approval.denied-at", clock(a.Expires))
 }
 
-// drawRule shows the exact rule that a choice would make. opBack returns to drawApproval.
+// drawRule shows the exact rule that a choice would create. opBack returns to drawApproval.
 func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	rule, head, yes := a.SessionRule, lang.Key("approval.rule-of-session"), opSession
 	if op == opShowPattern {
@@ -93,12 +93,13 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 		[]button{a.button("common.back", opBack)})
 }
 
-// shownRule returns a rule as a message shows it. It reports whether that is only a part.
+// shownRule returns a rule as a message shows it. It reports whether the message omits a part of the rule.
 func (a view) shownRule(rule string) (string, bool) {
 	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }
 
-// unreadFor reports whether a choice needs the full text first, because the message shows less than the choice allows.
+// unreadFor reports whether a user must open the full text before a choice, because the message omits a part of the
+// request or rule.
 func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
@@ -130,13 +131,13 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	})
 }
 
-// mustReply reports whether a user's words count only as a reply: in a group not every message is meant for the bot.
+// mustReply reports whether a user must reply to the message: in a group, not every message is meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
 // clock formats a time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
-// drawDecision describes how an approval ended, and which user decided.
+// drawDecision describes how an approval ended, and in groups who decided.
 func (a view) drawDecision(user string) render.Text {
 	user = short(user, render.NameLimit)
 	by := func(without, with string) string {

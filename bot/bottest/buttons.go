@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates buttons whose data tests can read.
+// Buttons creates buttons whose data tests can parse.
 type Buttons struct{}
 
 // Offer labels each button with its action.

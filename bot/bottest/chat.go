@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Mishap is the outcome of a call to the fake chat.
+// Mishap is the fault that a call to the fake chat meets.
 type Mishap string
 
 const (
@@ -24,19 +24,19 @@ const (
 	RateLimited  Mishap = "429"
 	ServerBroken Mishap = "500"
 	NotSent      Mishap = "not sent"
-	LostBefore   Mishap = "lost before" // the outcome is unknown; it did not happen
-	LostAfter    Mishap = "lost after"  // the outcome is unknown; it happened
+	LostBefore   Mishap = "lost before" // the call fails with an unknown outcome, and nothing was sent
+	LostAfter    Mishap = "lost after"  // the call fails with an unknown outcome, but the message was sent
 	DeletedFirst Mishap = "deleted"     // a user deletes the message just before the edit
 	RefusedOnce  Mishap = "refused"
 )
 
-// Chat is a fake chat. It checks everything sent to it against Telegram's rules.
+// Chat is a fake chat. It checks everything that is sent against Telegram's rules.
 type Chat struct {
 	T         Failer
 	Mishaps   func(method string) Mishap // nil if every call succeeds
-	Delay     time.Duration              // of every call
+	Delay     time.Duration              // duration of every call
 	Seen      func(render.Text)          // receives every text that is shown
-	Unchecked bool                       // for benchmarks
+	Unchecked bool                       // skips the checks, for benchmarks
 	OldServer bool                       // the server does not support rich messages
 
 	Mu      sync.Mutex
@@ -44,10 +44,10 @@ type Chat struct {
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // deleted ones
-	Gone    bool         // blocked by the user
+	Topics  map[int]bool // deleted topics
+	Gone    bool         // the user blocked the bot
 	Sending int          // sends in progress
-	Lost    int          // sends whose outcome is unknown
+	Lost    int          // sends with an unknown outcome
 	files   []string     // contents of sent documents
 }
 
@@ -95,7 +95,7 @@ func (w *Chat) under(way int) {
 	w.Sending += way
 }
 
-// Fails returns the error of a call that did not happen, or nil.
+// Fails returns the error of a call that sent nothing, or nil.
 func (f Mishap) Fails() error {
 	switch f {
 	case RateLimited:
@@ -126,7 +126,7 @@ func CheckMessage(t render.Text) error {
 	return rendertest.CheckMessage(t.Text, Entities(t), render.MessageLimit)
 }
 
-// Entities returns the entities of a text as package rendertest reads them.
+// Entities converts the entities of a text for package rendertest.
 func Entities(t render.Text) (all []rendertest.Entity) {
 	for _, e := range t.Entities {
 		all = append(all, rendertest.Entity{
@@ -329,7 +329,7 @@ func (w *Chat) Typing(context.Context, orchestrator.ConversationID) error {
 	return w.Begin("typing").Fails()
 }
 
-// Visible returns the messages that the chat shows now, in order.
+// Visible returns the messages that the chat shows, in order.
 func (w *Chat) Visible() []*Post {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()

@@ -24,7 +24,7 @@ type Journal struct {
 	Writes     int
 	Unreadable bool        // loading fails
 	Full       atomic.Bool // writes fail
-	// the number of the write from which on every call fails, as if ductor was killed; 0 for never
+	// from the write with this number on, every call fails as if ductor was killed; 0: never
 	DiesAt int
 }
 

@@ -67,11 +67,11 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 		f(t, o, NewRecord())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_ = o.Drain(ctx) // some tests leave calls that cannot be made
+		_ = o.Drain(ctx) // ignore calls that some tests cannot make
 	})
 }
 
-// Anna is a private chat.
+// Anna is the private chat of the tests.
 var Anna = outbox.Chat{ID: 1}
 
 // AtFirst returns a mishap for the first call only.
@@ -97,7 +97,7 @@ func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Next.RoundTrip(r)
 }
 
-// InBubble runs f under a fake clock. It passes on panics, with which rapid ends a failed check.
+// InBubble runs f under a fake clock. It passes on the panics with which rapid ends a failed check.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	var thrown any
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	switch {
 	case thrown == nil:
 	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
-		panic(thrown) // on a line of its own: rapid tells failures apart by where they were thrown
+		panic(thrown) // on its own line, because rapid identifies failures by the line of the panic
 	default:
 		panic(thrown)
 	}

@@ -13,31 +13,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file changes cards whose turns have ended, because a user or a job asked for it.
+// This file changes cards after their turns have ended, at the request of a user or a job.
 
-// How long the caller waits.
+// How long a caller waits for a change.
 const (
-	showPatience   = 3 * time.Second // a button press
-	remarkPatience = time.Second     // a job, which will try again
+	showPatience   = 3 * time.Second // for a button press
+	remarkPatience = time.Second     // for a job, which tries again later
 )
 
-// ErrNotYet means that the chat does not show the change yet. The work continues, and the caller can call again.
+// ErrNotYet means that the chat does not show the change yet. The work continues, and the caller may call again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
-// ErrBusy tells a user that a job is changing the card. Nothing was started.
+// ErrBusy means that a job is changing the card. The call started nothing.
 var ErrBusy = errors.New("the card is being changed")
 
-// activity is a kind of change to a card after its turn ended.
+// activity is a change to a card after its turn ended.
 type activity int
 
 const (
 	idle      activity = iota
-	showing            // sending the card again, for a user
-	remarking          // adding a line, for a job
+	showing            // ShowAgain sends the card again
+	remarking          // Remark adds a line
 )
 
-// runExclusively runs f, which makes calls about a turn's card, to its end, and waits for it at most for patience. It returns
-// ErrNotYet if f needs longer, or if another activity is changing the card.
+// runExclusively runs f, which makes calls for a turn's card. f runs to its end, but runExclusively waits for it only
+// for patience. It returns ErrNotYet if f needs longer, or if another activity is changing the card.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
@@ -70,9 +70,9 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card again because a user asked for it. It starts with the first message that may be
-// missing. If that takes long, the work continues after ShowAgain has returned, and further calls do nothing until it
-// has ended. ShowAgain returns ErrBusy if a job is changing the card.
+// ShowAgain sends a turn's card again for a user, from the first message that may be missing. If this takes long, the
+// work continues after ShowAgain has returned, and further calls do nothing until it has ended. ShowAgain returns
+// ErrBusy if a job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
 		return c.showAgain(ctx, t)
@@ -98,8 +98,9 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom detaches from the card's messages, starting at the first one whose state is in missing, so that they are sent
-// again. The later ones would otherwise stand above it. Those in the chat stay there.
+// detachFrom detaches the card from its messages, from the first one with a state in missing, so that the card sends
+// them again. It includes the later messages, which would otherwise stand above the first. Messages in the chat stay
+// there.
 func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -111,7 +112,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 		return nil
 	}
 	from = max(first, from)
-	// Start with the last one: if ductor dies halfway, the next call finds the same first missing message.
+	// Detach the last message first: if ductor dies halfway, the next call finds the same first missing message.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
@@ -124,7 +125,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 }
 
 // Remark sets the line below the outcome of a delivered turn, and replaces the previous line. It edits the existing
-// message, so users get no notification. If that message no longer exists, Remark sends it again, once. It returns when
+// message, so users get no notification. If that message is gone, Remark sends it again, once. Remark returns when
 // the chat shows the line, or ErrNotYet. A second call with the same line has no effect.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
@@ -139,7 +140,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
-// lateWait is how long after its outcome a card accepts more text of the answer.
+// lateWait limits how long after its outcome a card accepts more text of the answer.
 const lateWait = 10 * time.Second
 
 func (c *Cards) rememberFinished(k *card) {
@@ -153,7 +154,7 @@ func (c *Cards) rememberFinished(k *card) {
 	})
 }
 
-// Extend adds text that came late to the end of the answer on the card; see orchestrator.Chat.
+// Extend appends late text to the answer on the card; see orchestrator.Chat.
 func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	c.mu.Lock()
 	k := c.finished[t.ID]
@@ -164,9 +165,9 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// assumeShown treats all messages of a card but the last as already showing their content, so that they are not touched.
+// assumeShown marks all messages of a card except the last as up to date, so that no call changes them.
 func (s *messages) assumeShown(content contents) {
-	wants := content.forChat(s).perMessage() // wants takes the lock too
+	wants := content.forChat(s).perMessage() // forChat takes the lock too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
@@ -186,8 +187,8 @@ func withRemark(t render.Text, line string) render.Text {
 
 func remarkText(line string) render.Text { return render.Styled(render.Italic, line) }
 
-// Say sends a message in place of the card of a turn that never ran, at most once for a turn. It returns when the
-// message is sent, or ErrNotYet. Repeating the call has no further effect.
+// Say sends a message in place of the card of a turn that never ran, at most once for each turn. It returns when the
+// message is sent, or ErrNotYet.
 func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tgapi.Keyboard) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)

@@ -20,11 +20,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates the buttons below a card. The card does not know their effect.
+// Buttons creates the buttons below a card. The card does not handle their presses.
 type Buttons interface {
-	// Offer returns buttons for a user's options after a turn.
+	// Offer returns buttons for the choices that a user has after a turn.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
-	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
+	EndRetries(turn cli.TurnID) tgapi.Button // cancels the next retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Steps(turn cli.TurnID) tgapi.Button
 	Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button
@@ -42,14 +42,14 @@ type Options struct {
 	Buttons  func(p lang.Printer) Buttons // returns the buttons in a language
 	Scrub    *tgapi.Scrubber              // nil: mask nothing
 	Lang     *lang.Choices
-	Names    *tgapi.ChatNames // describe the chat that another turn wrote to
+	Names    *tgapi.ChatNames // describes other chats to which the turn wrote
 	Log      *slog.Logger
 
-	FileMarks bool        // file names replace the marks in an answer; see render.FileMark
-	Displays  Displays    // nil: ask no chat
-	Draft     Draft       // nil: no drafts
+	FileMarks bool        // an answer shows file names instead of the marks; see render.FileMark
+	Displays  Displays    // nil: never ask about rich messages
+	Draft     Draft       // nil: send no drafts
 	Look      func() Look // returns the current look; nil for the defaults
-	// Lost is called for a turn whose card the chat rejects. It must not wait for the chat. It may be nil.
+	// Lost is called when a chat rejects the card of a turn. It must not wait for the chat. It may be nil.
 	Lost func(ctx context.Context, l Lost)
 }
 
@@ -58,18 +58,18 @@ type Look struct {
 	// The intervals are the shortest times between two edits.
 	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
 	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
-	// StatusAfter is the silence after which the card shows why the turn waits.
+	// StatusAfter is how long the agent must be silent before the card shows why the turn waits.
 	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
 	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
-	// Mode is ModeDraft if cards in private chats start as drafts. ModeDraft requires Draft.
+	// Mode is ModeDraft if cards in private chats start as drafts. This requires Options.Draft.
 	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
-	// MaxMessages limits the number of messages of an answer. 0 means no limit. If an answer is longer, its messages
-	// show its beginning and its end, and a file contains all of it.
+	// MaxMessages limits the number of messages of an answer. 0 means no limit. The messages of a longer answer show
+	// its beginning and end, and a file contains the whole answer.
 	MaxMessages int    `toml:"max_messages" default:"4" check:"0..100"`
 	Pacing      Pacing `toml:",inline"`
 
-	Think  orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
-	Places bool                   // sandboxes exist, so the footer names the place where a turn ran
+	Think  orchestrator.ThinkMode // default for turns without their own mode: ThinkOff
+	Places bool                   // sandboxes exist, so the footer names the place where the turn ran
 }
 
 // ModeDraft is a Look.Mode.
@@ -80,9 +80,9 @@ type Cards struct {
 	opts Options
 
 	mu       sync.Mutex
-	again    map[cli.TurnID]activity // by turn, the change that is being made after its end
-	finished map[cli.TurnID]*card    // ended a moment ago: more text of the answer may come
-	noDrafts map[int64]bool          // chats in which Telegram rejected a draft
+	again    map[cli.TurnID]activity // activity of each turn's card after its end
+	finished map[cli.TurnID]*card    // cards that ended a moment ago, because more text of the answer may come
+	noDrafts map[int64]bool          // chats in which Telegram rejected drafts
 }
 
 // New returns Cards.
@@ -102,7 +102,7 @@ func New(o Options) *Cards {
 // MaxMessages returns the current limit for the number of messages of an answer. 0 means no limit.
 func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
 
-// look returns the current look.
+// look returns the current look, with the defaults.
 func (c *Cards) look() Look {
 	var l Look
 	if c.opts.Look != nil {
@@ -123,7 +123,7 @@ func (c *Cards) draftsIn(chat int64) bool {
 	return !c.noDrafts[chat]
 }
 
-// refuseDrafts makes the cards of a chat messages from their start.
+// refuseDrafts stops the use of drafts in a chat after Telegram rejected one.
 func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
@@ -131,7 +131,7 @@ func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.noDrafts[chat] = true
 }
 
-// Open returns the card of a turn that starts to run. It sends nothing yet. The caller ends the card with Finish.
+// Open returns the card of a turn that starts to run. Open sends nothing yet. The caller must call Finish.
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.mu.Lock()
@@ -140,7 +140,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	return k
 }
 
-// cardOf returns a card without a timer.
+// cardOf returns a card without its timer.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
@@ -159,8 +159,8 @@ func (c *card) startLocked() {
 	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
 }
 
-// document returns an empty document. The document masks secrets before it is cut into messages: if a secret were split
-// between two messages, no later check would find it.
+// document returns an empty document. The document masks secrets before it is cut into messages: if a cut split a
+// secret, no later check would find it.
 func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
@@ -201,9 +201,9 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	return s
 }
 
-// card is the growing message of one turn. Show adds events to the document and returns. The outbox makes the calls,
-// and asks for their content when the chat has budget. A card has no goroutine: events, finished calls and one timer
-// drive it.
+// card is the growing message of one turn. Show adds an event to the document and returns. The outbox makes the
+// calls, and requests their content when the chat has budget. A card has no goroutine: events, finished calls and one
+// timer drive it.
 type card struct {
 	cards    *Cards
 	turn     orchestrator.Turn
@@ -213,12 +213,12 @@ type card struct {
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // where messages start; fixed for those already sent
+	starts   []position // where the messages start; fixed for messages that were sent
 	pace     pace
 	alarm    alarm
 	finished bool
 	ending   *contents // the final content; nil before the outcome
-	past     past      // state that the previous process left
+	past     past      // the state left by the previous process
 }
 
 // Show implements orchestrator.Card.
@@ -238,7 +238,7 @@ func (c *card) Show(ev cli.Event) {
 	if what.text != "" && !c.past.replaying {
 		c.pace.growing.add(what.text, now)
 	}
-	// Whitespace is invisible, so it must not spend the budget of the first call.
+	// Whitespace is invisible, so do not spend the first call's budget on it.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
 		c.pace.addNews(what.news(), now)
@@ -270,7 +270,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// Amend adds to the shown outcome what came after Finish: the changes of the turn, or text at the end of its answer.
+// Amend adds later information to the shown outcome: the changes of the turn, or more text of its answer.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet
@@ -289,7 +289,7 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// amended returns the content that replaces the content of Finish. It returns false if the card has no room for more
+// amended returns the content that replaces the final content. It returns false if the card has no room for more
 // text.
 func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
@@ -317,7 +317,7 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	return ending, true
 }
 
-// outcome returns the final content of the card. It computes that once, however often Finish is called.
+// outcome returns the final content of the card. Only the first call computes it.
 func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,15 +335,15 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 // contentLocked returns the content for an outcome.
 func (c *card) contentLocked(o orchestrator.Outcome) contents {
 	texts, cut := c.layoutLocked(render.MessageLimit)
-	if o.Short != "" { // the streamed text is longer
+	if o.Short != "" { // o.Short is shorter than the streamed text
 		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 	}
 	c.turn.Outcome = o
 	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
-// layoutLocked renders the document in messages. The starts of messages already sent do not move. limit bounds the last
-// message. cut reports whether the messages leave out a part of the document.
+// layoutLocked renders the document as messages. Messages that were sent keep their starts. limit is the maximum size
+// of the last message. cut reports whether the messages omit a part of the document.
 func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()

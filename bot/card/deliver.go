@@ -14,23 +14,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// contents is the content of a card's messages, from first on.
+// contents is the content of a card's messages, from index first on.
 type contents struct {
 	first         int
-	stripsButtons bool // the message before first loses its buttons; its other content is unknown
+	stripsButtons bool // the message before first loses its buttons and keeps its other content, which is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
-	remark        string // below the last message, if it has room
+	remark        string // line below the last message, if it has room
 	end           *ending
-	file          string // the whole answer if the messages leave out a part of it; otherwise empty
+	file          string // the whole answer, if the messages omit a part; otherwise empty
 	rich          richContent
-	whole         string // the whole answer if rich leaves out a part of it; otherwise empty
-	richWouldHelp bool   // see the function gains
+	whole         string // the whole answer, if rich omits a part; otherwise empty
+	richWouldHelp bool   // see the function richWouldHelp
 
-	lifecycle message.Lifecycle // lifecycle of its messages; zero means Returns
+	lifecycle message.Lifecycle // of the messages; zero means ResendIfDeleted
 }
 
-// forChat returns the content in the form that the chat accepts: one rich message, or texts.
+// forChat returns the content in a form that the chat accepts: one rich message, or texts.
 func (s contents) forChat(m *messages) contents {
 	if s.rich.Blocks == nil || !m.takesRich() {
 		s.rich = richContent{}
@@ -40,7 +40,7 @@ func (s contents) forChat(m *messages) contents {
 	return s
 }
 
-// text returns the fallback for users who do not see the content: the first of its texts.
+// text returns the fallback for clients that cannot show rich content: the first of the texts.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -50,7 +50,7 @@ func (r richContent) text(texts []render.Text) render.Text {
 	return render.Plain("…")
 }
 
-// firstChanged returns the first message that changes.
+// firstChanged returns the index of the first message that changes.
 func (s contents) firstChanged() int {
 	if s.stripsButtons {
 		return s.first - 1
@@ -58,7 +58,7 @@ func (s contents) firstChanged() int {
 	return s.first
 }
 
-// perMessage returns the content of each message. The last message has the buttons.
+// perMessage returns the content of each message. The buttons are in the last one.
 func (s contents) perMessage() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
@@ -81,8 +81,8 @@ func (s contents) perMessage() []message.Content {
 	return out
 }
 
-// conclude makes the chat show the final content. It returns once the chat shows it, or shows a notice that it cannot.
-// It stores the content before it calls Telegram, so that the next process can continue.
+// conclude shows the final content in the chat. It returns when the chat shows the content, or a notice that a part
+// may be missing. It stores the content before it calls Telegram, so that the next process can continue.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.saveFinal(ctx, content); err != nil {
 		return err
@@ -123,16 +123,16 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 	return nil
 }
 
-// showContents makes the calls after which the messages of a card show a content.
+// showContents makes calls until the messages of a card show a content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// The first call gets a higher number than any call before.
+	// Start with a higher number than any earlier call of the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has seen nothing of it yet
+		if s.opened() == 0 { // the user has not seen any of the answer yet
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
-			// Choose the call only now, because a call that was in progress may have changed the remaining work.
+			// Choose the call only now, because an earlier call may have changed the remaining work.
 			act, _ := s.next(content.firstChanged(), content.forChat(s).perMessage(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
@@ -146,8 +146,8 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 	return nil
 }
 
-// amend replaces the final content in the chat. If the chat has rejected the whole card, amend only stores the content:
-// ShowAgain shows it when a user asks for it.
+// amend replaces the final content in the chat. If the chat has rejected the whole card, amend only stores the
+// content for a later ShowAgain.
 func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	gone := s.lost == chatGone
@@ -164,8 +164,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a call of a card that must be delivered. The outbox may repeat a failed call, because run handles
-// sends with an unknown outcome.
+// postDelivery makes a call of a card that must be delivered. The outbox may repeat a failed call, because run itself
+// handles sends with an unknown outcome.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -176,7 +176,7 @@ func (c *Cards) postDelivery(
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// sendLossNotice sends the notice that a message may be missing. It does nothing if the chat already shows that notice.
+// sendLossNotice sends the notice that a message may be missing, unless the chat already shows it.
 func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
@@ -193,14 +193,14 @@ func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	return c.send(ctx, s, s.notice, n)
 }
 
-// send sends a message that is not a part of the card's text.
+// send sends a message that is not part of the card's text.
 func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, content message.Content) error {
 	return c.postDelivery(ctx, s, outbox.Awaited, func(ctx context.Context) error {
 		return m.Do(ctx, m.Begin(content), content)
 	})
 }
 
-// load reads the card's messages that the previous process started.
+// load reads the card's messages from the journal.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
 	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)
@@ -217,7 +217,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
-		s.lost = quietLoss // no user waits for the rest of it
+		s.lost = quietLoss // users do not wait for this content
 	}
 	content := c.resume(t, s, saved)
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {
@@ -226,7 +226,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// addReceipt adds the turn's changed files to a card's final content, if they were unknown when it was stored.
+// addReceipt adds the turn's changed files to a card's stored final content, if it lacks them.
 func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
@@ -252,9 +252,9 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if !interrupted(t) {
 		done := c.contentsOf(t)
 		done.end = c.endOf(s, t.Outcome)
-		return done // the answer is complete, only its card is not: continue in the same messages
+		return done // the answer is complete, but not the card: continue in the same messages
 	}
-	// The last shown text stays, with a mark below it. If it is unknown, the mark stands alone.
+	// Keep the last shown text, with a mark below it. If the text is unknown, the mark stands alone.
 	o := t.Outcome
 	o.State, o.Text, o.Short = orchestrator.TurnInterrupted, "", ""
 	d := c.document(p, false)
@@ -288,7 +288,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 }
 
-// contentsOf returns the final content of a card that has only the outcome of its turn.
+// contentsOf returns the final content of a card that consists only of the turn's outcome.
 func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.look().Footer)
@@ -296,8 +296,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card with a finished document. texts are the messages. cut is set if the
-// texts leave out a part of the document.
+// contentsIn returns the final content of a card from a finished document and its messages. cut is set if the texts
+// omit a part of the document.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
@@ -307,7 +307,7 @@ func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text
 	}
 }
 
-// claim starts an activity. If the card already has one, claim returns that one and starts nothing.
+// claim starts an activity. If the card already has an activity, claim returns that activity and starts nothing.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,7 +338,7 @@ func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) t
 	return k
 }
 
-// remedies returns the buttons with which the user can try again.
+// remedies returns the buttons with which users can try again.
 func (c *Cards) remedies(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:

@@ -15,37 +15,37 @@ import (
 type document struct {
 	lang     lang.Printer
 	segments []*segment
-	answer   int // bytes of answer text in the segments
+	answer   int // bytes of answer text in all segments
 	tools    map[cli.ToolID]toolRef
-	running  int // tools that have not ended, sub-agents' tools excluded
+	running  int // number of running tools, without those of sub-agents
 	wait     waitLine
-	now      time.Time // the time of the next event, unless it has its own
-	limited  bool      // the card has mentioned the rate limit
+	now      time.Time // time of the next event, unless the event contains its own
+	limited  bool      // the card mentions the rate limit
 	shows    shows
 	cut      cutDocument
 	scrub    *tgapi.Scrubber
 	turn     turnFacts
 }
 
-// shows are the owner's display settings.
+// shows contains the owner's display settings.
 type shows struct {
 	thinking  bool // reasoning
-	fileMarks bool // file names replace the marks
-	outputs   bool // of tools, folded
+	fileMarks bool // file names instead of marks
+	outputs   bool // folded outputs of tools
 }
 
 // turnFacts is information about a turn that does not come from events.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string            // the line after a failure
-	mute   bool              // the agent does not report repeated requests to its model
+	then   string            // line that is shown after a failure
+	mute   bool              // the agent does not report when it repeats requests to its model
 	bypass time.Time         // end of the turn's bypass; zero for none
-	limits cli.AccountLimits // those of the agent's plan that are near
-	place  string            // where the turn runs; empty if only one place exists
-	early  []earlyAsk        // approvals whose tool lines have not come yet
+	limits cli.AccountLimits // limits of the agent's plan that are almost reached
+	place  string            // name of the place where the turn runs; empty if only one place exists
+	early  []earlyAsk        // approvals that came before the lines of their tools
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // set when the turn has ended: below the answer, and in its place; nil for none
+	footer, noAnswer *segment // set at the end: below the answer, and in its place; may be nil
 }
 
 type segmentKind int
@@ -54,24 +54,24 @@ const (
 	textSegment segmentKind = iota
 	toolSegment
 	thinkingSegment
-	noteSegment // one line
+	noteSegment // a single line
 	planSegment
 )
 
-// segment is a stretch of the document. Only text segments may be split between messages.
+// segment is a part of the document. Only text segments may be split between messages.
 type segment struct {
 	kind         segmentKind
-	stream       render.Stream // for text: Markdown as the agent wrote it
+	stream       render.Stream // of a text: the agent's Markdown
 	tool         *toolLine
 	plan         *planList
-	raw          []byte // for thinking: its beginning
+	raw          []byte // of reasoning: its beginning
 	note         render.Text
 	noteIfFailed render.Text // replaces note if the turn fails
-	diff         string      // end of the diff of the file in note
+	diff         string      // end of the diff for the file in note
 	shown        shownText
 }
 
-// maxThinking bounds the shown part of a stretch of reasoning, in UTF-16 units.
+// maxThinking limits the shown length of one segment of reasoning, in UTF-16 units.
 const maxThinking = 800
 
 func newDocument(showThinking bool) *document {
@@ -81,7 +81,7 @@ func newDocument(showThinking bool) *document {
 // change describes how an event changed a document.
 type change struct {
 	text   string // text added to the answer
-	urgent bool   // more changed than growth of the answer
+	urgent bool   // something other than the answer's text changed
 }
 
 func (c change) news() news {
@@ -91,7 +91,7 @@ func (c change) news() news {
 	return growth
 }
 
-// applyEvent applies an event.
+// applyEvent updates the document for an event.
 func (d *document) applyEvent(ev cli.Event) change {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
@@ -174,7 +174,7 @@ func (d *document) appendText(text string) {
 	d.answer += len(text)
 }
 
-// retract removes bytes from the end of the answer, which may span several segments.
+// retract removes bytes from the end of the answer. They may span several segments.
 func (d *document) retract(bytes int) {
 	for i := len(d.segments) - 1; i >= 0 && bytes > 0; i-- {
 		if s := d.segments[i]; s.kind == textSegment {
@@ -197,7 +197,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText makes the answer equal to text. The text of the outcome has priority over the streamed text.
+// settleText sets the answer to text. The text of the outcome replaces the streamed text.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {

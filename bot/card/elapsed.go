@@ -2,32 +2,31 @@ package card
 
 import "time"
 
-// A tool's line shows how long the tool has been running. Each update is an edit, so the time between two updates
+// A tool's line shows how long the tool has been running. Each update costs an edit, so the time between updates
 // grows.
 const (
-	elapsedFirst = 30 * time.Second // earlier, users do not wonder
-	elapsedLeast = 10 * time.Second // least time before another edit that is made anyway updates it
+	elapsedFirst = 30 * time.Second // users do not wonder before that
+	elapsedLeast = 10 * time.Second // minimum time before an edit for another reason also updates the running time
 )
 
-// stopwatch measures how long a tool runs. The time that it waits for a user does not count.
+// stopwatch measures how long a tool runs, without the time that the tool waits for a user.
 type stopwatch struct {
 	since  time.Time // zero if unknown
 	shown  time.Duration
-	waited bool // the tool waited for a user until since
+	waited bool // the tool waited for a user before since
 }
 
-// restart counts from now on, because a wait for a user has ended.
+// restart starts counting now, after a wait for a user.
 func (s *stopwatch) restart(now time.Time) { s.since, s.waited = now, true }
 
-// update sets the running time that is shown.
+// update sets the running time that the line shows.
 func (s *stopwatch) update(now time.Time) {
 	if took := now.Sub(s.since); took >= elapsedLeast {
 		s.shown = took.Truncate(time.Second)
 	}
 }
 
-// next returns when the running time is worth an edit, even if nothing else changed: after 30 s, 1 min, 2 min, 4 min
-// and so on.
+// next returns when the running time alone justifies an edit: after 30 s, 1 min, 2 min, 4 min and so on.
 func (s *stopwatch) next() time.Time {
 	step := elapsedFirst
 	for step <= s.shown {
@@ -36,7 +35,7 @@ func (s *stopwatch) next() time.Time {
 	return s.since.Add(step)
 }
 
-// withoutWait subtracts the time that a tool waited for a user from the duration that the agent reports.
+// withoutWait subtracts a tool's wait for a user from the duration that the agent reports.
 func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Duration {
 	if s.waited {
 		return min(reported, max(now.Sub(s.since), 0))
@@ -44,12 +43,13 @@ func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Dura
 	return reported
 }
 
-// timed reports whether a tool is running and its start is known.
+// timed reports whether the tool is running and its start time is known.
 func (t *toolLine) timed() bool {
 	return t != nil && !t.ended() && t.held == "" && !t.ran.since.IsZero()
 }
 
-// elapse updates the running times of tools in the segments from one on. Earlier messages stay unchanged.
+// elapse updates the running times of tools in all segments starting with index from. It does not change earlier
+// messages.
 func (d *document) elapse(now time.Time, from int) {
 	if d.running == 0 {
 		return
@@ -61,8 +61,8 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 }
 
-// nextElapse returns when the running time of a line alone is worth an edit. It returns false if no tool runs in the
-// segments from one on.
+// nextElapse returns when a running time alone justifies an edit. It returns false if no tool runs in the segments
+// starting with index from.
 func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

@@ -17,9 +17,9 @@ type cutDocument struct {
 	parts  []render.Text
 }
 
-// slices cuts the document into messages that start at starts. The first start is the document's beginning, and the
-// last message starts at newest. The messages contain the document up to the last start and from newest on, except for
-// whitespace where it was cut. slices reuses the messages of the previous call if their content has not changed.
+// slices cuts the document into messages. Each message except the last extends from its start to the next start. The
+// last message extends from newest to the end of the document. slices removes white space at the cuts. It reuses
+// messages of the previous call whose content has not changed.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -60,7 +60,7 @@ func (d *document) unchanged(starts []position, i int) bool {
 	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
 }
 
-// part renders the message from one position to another.
+// part renders the message between two positions.
 func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
@@ -96,9 +96,9 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the remaining document fits into one message, or until most messages exist. cut is set if
-// the remaining document does not fit. limit is the maximum size of the last message. If most is 0, the number of
-// messages has no limit.
+// extend adds starts until the rest of the document fits into one message, or until the number of messages reaches
+// most. If most is 0, their number has no limit. limit is the maximum size of the last message. cut reports that the
+// rest does not fit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -119,11 +119,11 @@ type tailText struct {
 	marks []tailMark
 }
 
-// tailMark maps the start of a segment to the tailText's text.
+// tailMark locates the start of a segment in a tailText.
 type tailMark struct {
 	unit   int
-	at     position // the position of unit
-	whole  bool     // the segment must not be cut
+	at     position // position in the document for unit
+	whole  bool     // do not cut the segment
 	growth int      // units by which the segment may still grow
 }
 
@@ -162,8 +162,8 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth returns by how many units the segment may still grow. A running tool still gets its result. The first
-// successful tool of a row may still come to stand for those after it.
+// growth returns by how many units the segment may still grow. A running tool's line grows by its result. In a row of
+// tools, the first successful line may grow into a summary of the lines after it.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -179,7 +179,7 @@ func (s *segment) growth(all []*segment, i int) int {
 	return 0
 }
 
-// growthUpTo returns by how much the text before unit may still grow.
+// growthUpTo returns by how many units the text before unit may still grow.
 func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {
@@ -195,26 +195,26 @@ func (e *tailText) fits(limit int) bool {
 	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
-// cut returns the position where the message after the next one starts.
+// cut returns the start of the message after the next message.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at, full := render.Len(e.text.Text), render.FullMessage
 	for i, p := range slices.Backward(parts) {
 		if i > 0 {
 			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
-		} else { // the message starts after the preceding whitespace
+		} else { // the message starts after the preceding white space
 			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
 		}
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Move back to the start of the segment. Move back further while the possible growth would not fit.
+		// Move back to the start of the segment, or further while the text could outgrow the message.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
 		m--
 	}
-	if e.marks[m].whole { // no single segment is that long, so another one follows
+	if e.marks[m].whole { // the segment fits, because every segment is shorter than a message
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, full)

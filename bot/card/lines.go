@@ -61,14 +61,14 @@ func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-// finish adds the outcome's information below the answer.
+// finish adds the information from the outcome below the answer.
 func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.settleText(o.Shown())
 	if o.Short != "" {
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.file-follows")))
 	}
 	d.wait, d.running = waitLine{}, 0
-	for _, ref := range d.tools { // the line of a tool that never ended must not look as if it still ran
+	for _, ref := range d.tools { // tools that never ended must not appear to be running
 		if !ref.line.ended() {
 			ref.line.state, ref.line.result = toolFailed, d.lang.Text("card.tool-did-not-end")
 		}
@@ -102,8 +102,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer and appends the additional text of the outcome's answer. It returns the length of that text
-// in bytes.
+// amend replaces the footer, and appends the additional text of the outcome's answer. It returns the length of this
+// text in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -115,7 +115,7 @@ func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int
 	return more
 }
 
-// withdraw removes the footer, and bytes from the end of the answer.
+// withdraw removes the footer, and the given number of bytes from the end of the answer.
 func (d *document) withdraw(bytes int) {
 	d.drop(d.turn.footer)
 	d.retract(bytes)
@@ -124,7 +124,7 @@ func (d *document) withdraw(bytes int) {
 	}
 }
 
-// drop removes a segment from the end of the document, if it is there.
+// drop removes s if it is the last segment of the document.
 func (d *document) drop(s *segment) {
 	if s != nil && d.last() == s {
 		d.segments = d.segments[:len(d.segments)-1]
@@ -142,7 +142,7 @@ func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {
 	d.turn.footer = d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 }
 
-// maxDenials is the maximum number of denied tools that are listed individually.
+// maxDenials limits the denied tools that are listed individually.
 const maxDenials = 8
 
 func (d *document) addDenials(denials []cli.Denial) {
@@ -156,7 +156,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		switch marked, told := d.markDenied(denial); {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
-		case !told: // the tool's line has no room for the reason
+		case !told: // the reason did not fit into the tool's line
 			reason := render.ShortLine(denial.Reason, 120)
 			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
@@ -170,8 +170,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 	}
 }
 
-// markDenied marks a tool's line as denied, if the tool has a line that is not marked yet. The line must not grow,
-// because its message may be full. explained is false if the line has no room for the reason.
+// markDenied marks a tool's line as denied, if there is an unmarked line. The line must not grow, because its message
+// may be full. explained is false if the line has no room for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -205,7 +205,7 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 	return render.Filled(line, render.Styled(render.Code, title))
 }
 
-// footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", made of the known and wanted fields.
+// footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", with the wanted fields that are known.
 func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	where func(orchestrator.ConversationID) string) string {
 	var parts []string
@@ -219,7 +219,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	}
 	if c := o.Changed; c.Files > 0 {
 		files := p.Text("changes.files", c.Files, c.Added, c.Removed)
-		if c.Added+c.Removed == 0 { // empty or binary files
+		if c.Added+c.Removed == 0 { // only empty or binary files changed
 			files = p.Text("changes.only-files", c.Files)
 		}
 		add(files, true)
@@ -257,10 +257,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	return strings.Join(parts, " · ")
 }
 
-// nearlyFull is how full a context must be before the footer mentions it, in percent.
+// nearlyFull is the percentage of a full context from which the footer mentions it.
 const nearlyFull = 60
 
-// withReceipt returns fields and adds the fields for the receipt of changed files.
+// withReceipt returns fields with the fields for the receipt of changed files added.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -280,13 +280,13 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine describes the turn's bypass and its remaining time.
+// bypassLine describes the remaining time of the turn's bypass.
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the end of a running card: why the turn waits, whether it runs in bypass, and the limits that are
-// near.
+// liveLines returns the last lines of a running card: why the turn waits, whether it runs in bypass, and limits that
+// are almost reached.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	more := joinFooter(d.bypassLine(now), d.turn.limits.Near(now).Text(d.lang, now))

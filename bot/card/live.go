@@ -34,7 +34,7 @@ func (c *card) tick() {
 	}
 }
 
-// planLocked reports whether to post a call now, and sets the timer for later ones.
+// planLocked reports whether to post a call now, and sets the timer for the next call.
 func (c *card) planLocked(now time.Time) (post bool) {
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && !c.past.replaying && !now.Before(at) {
 		c.pace.queued = true
@@ -44,7 +44,7 @@ func (c *card) planLocked(now time.Time) (post bool) {
 	return post
 }
 
-// armLocked sets the alarm to the next moment at which something is due.
+// armLocked sets the timer to the next time at which something is due.
 func (c *card) armLocked(now time.Time) {
 	next := c.pace.typing
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && at.Before(next) {
@@ -53,7 +53,7 @@ func (c *card) armLocked(now time.Time) {
 	c.alarm.set(next, now)
 }
 
-// dueLocked returns when the next call is due, if one is.
+// dueLocked returns when the next call is due, or false if nothing waits to be shown.
 func (c *card) dueLocked() (time.Time, bool) {
 	at, ok := c.changesLocked()
 	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
@@ -62,8 +62,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked returns the next time at which the card's content changes without an event, such as the running time of
-// a tool. It returns false if there is none.
+// changesLocked returns when the card's content next changes without an event, for example the running time of a
+// tool. It returns false if the content will not change.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
@@ -84,7 +84,7 @@ func (c *card) changesLocked() (time.Time, bool) {
 	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
-// clockStep returns the time between two moves of the clock.
+// clockStep returns the time between two updates of a clock.
 func (c *card) clockStep() time.Duration {
 	if outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group {
 		return clockGroup
@@ -92,7 +92,7 @@ func (c *card) clockStep() time.Duration {
 	return clockPrivate
 }
 
-// newestLocked returns the segment at which the newest message starts.
+// newestLocked returns the index of the first segment in the newest message.
 func (c *card) newestLocked() int {
 	if len(c.starts) == 0 {
 		return 0
@@ -132,7 +132,7 @@ func (c *card) postTyping() {
 	}, nil)
 }
 
-// makeCall makes one call that shows more of the current document.
+// makeCall makes one call that brings the chat closer to the current document.
 func (c *card) makeCall(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *card) makeCall(ctx context.Context) error {
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock is makeCall for a caller that holds the card's lock. It releases the lock.
+// advanceUnlock does the work of makeCall. The caller must hold the card's lock. advanceUnlock releases it.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -181,7 +181,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
+	p := c.messages.begin(act, c.pace.calls) // before releasing the lock, so that Finish sees the call in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
 		c.saveSnapshot(ctx, newest.before(texts, act.part))
@@ -199,7 +199,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	left, _ := c.messages.next(0, wants, false)
 	c.mu.Lock()
 	if left.step != message.None {
-		c.pace.news = urgentNews // the next call sends it in another way
+		c.pace.news = urgentNews // the next call uses another way to send
 	}
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
@@ -209,8 +209,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked reports whether the newest message is shown as a draft. This ends once the message is in the chat. It
-// also ends while the turn waits, because a wait can last longer than a draft.
+// draftsLocked reports whether the newest message is shown as a draft. Drafts end when the message is in the chat.
+// They also end while the turn waits, because a wait can last longer than a draft.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -218,7 +218,7 @@ func (c *card) draftsLocked() bool {
 	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
-// intervalLocked returns the least time between two calls.
+// intervalLocked returns the shortest time between two calls.
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
@@ -229,7 +229,7 @@ func (c *card) intervalLocked() time.Duration {
 	return c.cards.look().IntervalPrivate
 }
 
-// draftExpiresLocked returns when the draft must be sent again, or false if the chat shows none.
+// draftExpiresLocked returns when the draft must be repeated, or false if the chat shows no draft.
 func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 	if !c.draftsLocked() {
 		return time.Time{}, false
@@ -237,8 +237,8 @@ func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 	return c.messages.draftExpires()
 }
 
-// draftUnlock shows the newest message as a draft, and stores its content for the process after a crash. It releases
-// the card's lock.
+// draftUnlock shows the newest message as a draft, and stores its content for the next process. The caller must hold
+// the card's lock. draftUnlock releases it.
 func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
 	c.mu.Unlock()
 	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
@@ -258,7 +258,7 @@ func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) 
 	return nil
 }
 
-// liveLocked renders the document in messages while it grows: in one message if that is rich.
+// liveLocked renders the growing document as texts, or as one rich message.
 func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	texts, _ := c.layoutLocked(render.FullMessage)
 	if !c.richLocked() {
@@ -273,8 +273,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. When an answer first appears and the turn waits for nothing,
-// the card has no buttons, because the answer may already be complete.
+// liveButtonsLocked returns the buttons of a running card. It returns none with the first text of an answer while the
+// turn waits for nothing, because that text may already be the complete answer.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -291,7 +291,7 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	return k
 }
 
-// withLive appends the live lines to the newest message, if it has room for them.
+// withLive appends the live lines to the newest message if it has room.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -300,7 +300,7 @@ func withLive(t, line render.Text) render.Text {
 	return t
 }
 
-// below appends a line to a message that has room for it. It ignores an empty line.
+// below appends a line to a message if the message has room. It ignores an empty line.
 func below(t, line render.Text) (all render.Text, fits bool) {
 	if line.Text == "" {
 		return t, true
@@ -317,7 +317,7 @@ func (c *card) callEnded(err error) {
 	c.mu.Lock()
 	c.pace.callEnded(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // then only Finish can show more
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // otherwise only Finish can show more
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

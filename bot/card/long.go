@@ -9,15 +9,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// An answer may be too long for its messages. Then the messages show its beginning and its newest part, and a file
-// contains all of it.
+// If an answer is too long for its messages, they show its beginning and its newest part, and a file contains the
+// whole answer.
 
-// tailBytes is how much of the end of a long answer the last message shows. It is less than a message can hold, so that
-// the lines above and below the answer have room.
+// tailBytes is the size of the newest part in the last message. It leaves room for the lines above and below the
+// answer.
 const tailBytes = 3200
 
-// layout cuts the document into messages, the first of which start at begun. limit bounds the last message. If most
-// messages cannot hold the document, cut is true and the last one shows the document's newest part.
+// layout cuts the document into messages. The first messages start at begun. limit is the maximum size of the last
+// message, and most the maximum number of messages. If they cannot hold the document, cut is true and the last
+// message shows the newest part.
 func (d *document) layout(begun []position, limit, most int) (starts []position, texts []render.Text, cut bool) {
 	if most > 0 {
 		most = max(most, len(begun))
@@ -32,13 +33,13 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	// A line above the newest part says that a file follows, because the part is not the whole text.
+	// The line above the newest part says that a file follows.
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
 	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true
 }
 
-// newest returns the start of the last tailBytes of the document, or of the line after that.
+// newest returns the start of the document's last tailBytes, moved to the start of a line.
 func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {
@@ -61,7 +62,7 @@ func (d *document) newest() position {
 	return position{}
 }
 
-// fileOf returns the content of a card's file. It is empty if the messages leave nothing out.
+// fileOf returns the content of a card's file. It is empty if the messages omit nothing.
 func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	if !cut && o.Short == "" {
 		return ""
@@ -69,8 +70,7 @@ func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	return c.opts.Scrub.String(o.Text)
 }
 
-// deliverFile sends a card's file once. It returns when the chat has the file, or once it is clear that the chat cannot
-// get it.
+// deliverFile sends a card's file once. It returns when the chat has the file or cannot get it.
 func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	wanted := content.file != "" && s.lost != chatGone && s.file.State() == orchestrator.Pending

@@ -13,11 +13,11 @@ import (
 type Lost struct {
 	Turn  cli.TurnID
 	In    orchestrator.ConversationID
-	Asker orchestrator.PersonID // 0 for none
-	Ended bool                  // ShowAgain shows the outcome once the chat accepts it
+	Asker orchestrator.PersonID // the user who sent the prompt; 0 for none
+	Ended bool                  // the turn has ended, so ShowAgain can show the outcome later
 }
 
-// reportLost reports a card that the chat rejects.
+// reportLost calls Options.Lost for a card that the chat rejects.
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
 	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}
@@ -31,8 +31,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat makes the card try again if its chat rejected everything while the turn ran. Otherwise it returns
-// false.
+// retryLostChat resets a card whose chat rejected everything while the turn ran, so that it is sent again. It returns
+// false if the card needs no reset.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

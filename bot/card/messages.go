@@ -19,22 +19,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// messages are the messages of one card. They choose and make the calls that make the chat show the content.
+// messages contains the messages of one card. It chooses and makes the calls that show the content in the chat.
 //
-// mu guards the fields. It is never held during I/O. Only one goroutine at a time calls perform, because the calls of a
-// chat are never concurrent.
+// mu guards the fields. It is never held during I/O. Only one goroutine at a time calls perform, because the calls of
+// a chat are sequential.
 type messages struct {
 	record *record
 	turn   orchestrator.Turn
 	all    *message.Messages
 
 	mu                  sync.Mutex
-	conv                orchestrator.ConversationID // its topic can change while ductor is not running
-	unsupportedReported bool                        // Telegram's lack of rich messages was reported
+	conv                orchestrator.ConversationID // may change while ductor is not running
+	unsupportedReported bool                        // Displays knows that Telegram does not support rich messages
 	parts               []*part
-	draft               draft            // shows the newest part until it is sent
+	draft               draft            // shows the newest part until that part is sent
 	notice              *message.Message // warns that a part may be missing
-	file                *message.Message // the whole answer
+	file                *message.Message // contains the whole answer
 	end                 *message.Message // announces the end of the turn
 	lost                loss
 }
@@ -42,17 +42,17 @@ type messages struct {
 // part is one message of a card.
 type part struct {
 	*message.Message
-	touched int  // number of the call that changed it last
-	sealed  bool // it shows everything up to the start of the next part
+	touched int  // number of the last call that changed it
+	sealed  bool // shows everything up to the start of the next part
 }
 
-// loss is the reason not to send a notice about missing parts.
+// loss is a reason to send no notice about missing parts.
 type loss int
 
 const (
 	tellLoss  loss = iota
-	quietLoss      // no user waits for it
-	chatGone       // nothing reaches this chat
+	quietLoss      // users do not wait for the missing text
+	chatGone       // the chat accepts no messages
 )
 
 // action is the next call to make.
@@ -71,14 +71,14 @@ func (s *messages) open(name string) *message.Message {
 func (s *messages) replyTo() int {
 	t := s.turn
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
-		return t.Prompt.Message // in a group several users ask at once
+		return t.Prompt.Message // several users may send prompts in a group
 	}
 	return 0
 }
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next chooses the next call that brings the messages in the chat closer to the wanted contents. It skips the messages
+// next chooses the next call that brings the messages in the chat closer to the wanted contents. It ignores messages
 // before index first. more is set if further calls follow. If final is set, next deletes messages without content.
 // Otherwise it keeps them, because text may still come.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
@@ -104,9 +104,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether to call a before b, which is a call for an earlier message. While text still comes, parts take
-// turns, and the longest waiting part is first: an older part that changes all the time must not keep the newest from
-// growing. But a message must be complete before the next one starts.
+// before reports whether call a has priority over b, which is for an earlier message. While text still comes, the
+// part that was edited longest ago is next. Otherwise changes of an older part could stop the growth of the newest.
+// But a message must be complete before the next message is sent.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -140,14 +140,14 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	return a
 }
 
-// opened returns the number of messages that were started. Their starts in the document no longer move.
+// opened returns the number of started messages. Their starts in the document are fixed.
 func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin records that an action is about to be made. It returns the action's message.
+// begin records that the caller is about to make a call. It returns the message of the call.
 func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,13 +165,13 @@ func (s *messages) addPartsLocked(i int) {
 	}
 }
 
-// perform makes an action that begin recorded. It returns an error if the call may be repeated, or if no call is
-// possible at all.
+// perform makes the call act, which the caller has passed to begin. It returns an error if the call may be repeated,
+// or if no call is possible.
 func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conv = p.To() // the card continues where its newest message is now
+	s.conv = p.To() // the newest message may have moved to another conversation
 	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
 		s.lost = chatGone
 	}
@@ -179,7 +179,7 @@ func (s *messages) perform(ctx context.Context, act action, p *part) error {
 }
 
 // continued returns where the document continues after a newest message with an unknown outcome. Such a message can
-// neither be edited nor sent again, so the text it lacks goes into the next one.
+// neither be edited nor sent again, so the next message gets the text that it lacks.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,15 +191,15 @@ func (s *messages) continued() (reach position, ok bool) {
 	return reach, p.State() == orchestrator.Unknown && reach != position{}
 }
 
-// gone reports whether the newest message is no longer in the chat.
+// gone reports whether the newest message was deleted from the chat.
 func (s *messages) gone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// shows reports whether the chat shows the final content from part first on. A message in flight has no next call,
-// so check that first: the message may arrive in between.
+// shows reports whether the chat shows the final content from part first on. It checks for messages in flight first,
+// because a message may arrive during the check.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -208,8 +208,8 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft, unless the chat shows that already. If Telegram refuses drafts, it also returns
-// the fault.
+// showDraft shows a part as a draft, unless the chat already does. If Telegram rejects drafts, it also returns the
+// fault.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
@@ -239,7 +239,7 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// draftExpires returns when the draft must be sent again, or false if the chat shows none.
+// draftExpires returns when the draft must be repeated, or false if the chat shows no draft.
 func (s *messages) draftExpires() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,8 +253,8 @@ func (s *messages) where() orchestrator.ConversationID {
 	return s.conv
 }
 
-// missing reports whether a part of the content may be missing in the chat (unknown) or was rejected (refused), if no
-// notice reports that yet.
+// missing reports whether parts of the content have an unknown outcome or were rejected, and no notice reports that
+// yet.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +269,7 @@ func (s *messages) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-// recall reads the messages of the previous process from the journal, and returns their stored content.
+// recall reads the previous process's messages and their content from the journal.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	saved, stored, err := s.record.load(ctx)
 	if err != nil {
@@ -313,14 +313,15 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	return saved, nil
 }
 
-// Names of a card's messages that are not parts.
+// Names of a card's messages that contain no part of its text.
 const (
 	noticeName = "notice"
 	fileName   = "file"
 	endName    = "end"
 )
 
-// settled returns nil for a call that will be repeated in another way. To a live card that is no failure.
+// settled returns nil for an error after which the call is repeated in another way. For a live card, this is no
+// failure.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil
@@ -328,10 +329,10 @@ func settled(err error) error {
 	return err
 }
 
-// pack encodes a position for the journal, which stores it with a sent message.
+// pack encodes a position for the journal, which stores it with each sent message.
 func pack(p position) int64 { return int64(p.segment)<<32 | int64(min(p.offset, math.MaxInt32)) }
 
-// unpack decodes a packed position. It returns the zero position for any other number.
+// unpack decodes the result of pack. It returns the zero position for any other number.
 func unpack(n int64) position {
 	if n <= 0 {
 		return position{}

@@ -8,43 +8,43 @@ import (
 
 // The timing of a running card.
 const (
-	secondAfter   = 300 * time.Millisecond // the first text is often short, so the next comes soon
-	firstTyping   = 600 * time.Millisecond // an answer that starts sooner needs no typing indicator
+	secondAfter   = 300 * time.Millisecond // the first text is often short, so the second call comes soon
+	firstTyping   = 600 * time.Millisecond // earlier answers need no typing indicator
 	typingEvery   = 4500 * time.Millisecond
-	typingQuiet   = 2 * time.Second // visible progress makes the typing indicator unnecessary for this long
+	typingQuiet   = 2 * time.Second // how long visible progress replaces the typing indicator
 	snapshotEvery = 2 * time.Second
 	slowestRetry  = time.Minute
 	ringLasts     = 10 * time.Second
 )
 
-// news is the kind of change that the chat does not show yet.
+// news is a kind of change that the chat does not show yet.
 type news int
 
 const (
 	noNews     news = iota
-	growth          // growth of the answer
-	urgentNews      // another change
+	growth          // the answer grew
+	urgentNews      // any other change
 )
 
-// pace decides when a card makes a call. The lock of the card guards it.
+// pace decides when a card makes calls. The card's lock guards it.
 type pace struct {
 	growing  growing
-	interval time.Duration // between two calls
+	interval time.Duration // shortest time between two calls
 
 	news       news
-	queued     bool      // a call is in the outbox or running
-	calls      int       // made so far
-	lastLooked time.Time // when the user certainly looked: the first message arrived, or the user decided something
-	fails      int       // failures since the last successful call
+	queued     bool      // the outbox has a call of the card
+	calls      int       // number of calls so far
+	lastLooked time.Time // when the first message arrived, or the user last decided something
+	fails      int       // failed calls since the last successful call
 	last       time.Time
-	moved      time.Time // the last visible event
-	typing     time.Time // when to send the typing indicator next
+	moved      time.Time // time of the last visible event
+	typing     time.Time // when to send the next typing indicator
 
-	saved     time.Time // the last snapshot, or the start
-	savedPart int       // the message of that snapshot
+	saved     time.Time // time of the last snapshot, or of the start
+	savedPart int       // message of the last snapshot
 }
 
-// due returns when the news are worth a call.
+// due returns when the news justify a call.
 func (p *pace) due() time.Time {
 	var earliest time.Time
 	switch {
@@ -58,7 +58,7 @@ func (p *pace) due() time.Time {
 		earliest = p.last.Add(p.interval)
 	}
 	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
-		// Wait for a good moment. But if the text contains no such moment, show it anyway.
+		// Wait for a good moment, but not longer than half an interval.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
 		}
@@ -106,14 +106,14 @@ func (p *pace) showTyping(now time.Time) bool {
 	return now.Sub(p.last) >= typingQuiet
 }
 
-// userIsLooking reports whether the user is probably looking at the chat: a moment ago the first message came with a
-// sound, or the user decided something.
+// userIsLooking reports whether the user probably looks at the chat, because the first message came with a sound or
+// the user decided something a moment ago.
 func (p *pace) userIsLooking(now time.Time) bool {
 	return p.calls > 0 && now.Sub(p.lastLooked) < ringLasts
 }
 
-// snapshot reports whether to store a message's content, so that the process after a crash can mark it as interrupted
-// without losing its text. The last snapshot may lack the changes of the last seconds.
+// snapshot reports whether to store a message's content. After a crash, the next process uses it to mark the message
+// as interrupted without losing its text. Up to a few seconds of text may be missing in the snapshot.
 func (p *pace) snapshot(part int, now time.Time) bool {
 	if now.Sub(p.saved) < snapshotEvery && part == p.savedPart {
 		return false
@@ -125,11 +125,11 @@ func (p *pace) snapshot(part int, now time.Time) bool {
 // alarm is a timer that can be moved to an earlier time.
 type alarm struct {
 	timer *time.Timer
-	rings time.Time // zero if not set
+	rings time.Time // zero if the alarm is not set
 }
 
-// set makes the alarm fire at a time. If it is set to an earlier time already, it stays so: many events come before it
-// fires, and then the card checks again.
+// set makes the alarm fire at a time. If the alarm is already set to an earlier time, set does nothing: the card
+// checks again when the alarm fires.
 func (a *alarm) set(at, now time.Time) {
 	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
@@ -138,14 +138,14 @@ func (a *alarm) set(at, now time.Time) {
 	a.timer.Reset(max(at.Sub(now), 0))
 }
 
-// Pacing configures when grown text is worth an edit. With the zero value it always is. Less than MinChars never
-// is before Idle. Characters are Unicode code points.
+// Pacing configures when new text justifies an edit. With the zero value, any text does. Less text than MinChars
+// waits for Idle. Characters are Unicode code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text than this waits for Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // due at once; 0 is no limit
-	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // after this silence any text is due
-	Sentences  bool          `toml:"sentence_ends" default:"true"`              // due at the end of a sentence
-	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // due at the end of a paragraph
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text is due; 0: no limit
+	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // any text is due after this silence
+	Sentences  bool          `toml:"sentence_ends" default:"true"`              // text is due at the end of a sentence
+	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // text is due at the end of a paragraph
 }
 
 // Check implements config.checker.
@@ -155,16 +155,16 @@ func (p Pacing) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// growing is added text that is not shown yet.
+// growing is new text that the chat does not show yet.
 type growing struct {
 	Pacing
 	chars int
-	end   string // its last bytes, to detect the end of a sentence or paragraph
+	end   string // the last bytes of the text
 	last  time.Time
-	shown bool // text was shown before
+	shown bool // the chat showed text before
 }
 
-// endBytes is the number of last bytes in which due looks for the end of a sentence or paragraph. The limit makes due
+// endBytes is how many of the last bytes due searches for the end of a sentence or paragraph. The limit makes due
 // equally fast for any amount of text.
 const endBytes = 32
 
@@ -175,13 +175,13 @@ func (g *growing) add(text string, at time.Time) {
 	g.last = at
 }
 
-// show forgets the text, because the chat shows it now.
+// show clears the text after the chat has shown it.
 func (g *growing) show() {
 	g.shown = g.shown || g.chars > 0
 	g.chars, g.end = 0, ""
 }
 
-// due returns when the text must be shown even if it has not grown by then. It returns false if the text is empty.
+// due returns when the text must be shown even if it does not grow any more. It returns false if there is no text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0
@@ -189,8 +189,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe reports whether the text can be shown at once. The first text of a turn is shown early, because it tells users
-// that the agent is working.
+// ripe reports whether to show the text now. The first text of a turn is shown early, because it tells users that the
+// agent is working.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:
@@ -202,8 +202,8 @@ func (g *growing) ripe() bool {
 	}
 }
 
-// endsSentence reports whether s ends with a sentence's mark, perhaps followed by closing quotes, brackets, emphasis or
-// spaces.
+// endsSentence reports whether s ends with the punctuation of a sentence. Closing quotes, brackets, emphasis or
+// spaces may follow.
 func endsSentence(s string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, " \t\n\"'”’»)]*_`"))
 	return strings.ContainsRune(".!?…:。！？", last)

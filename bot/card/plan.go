@@ -9,17 +9,17 @@ import (
 	"ductor/lang"
 )
 
-// planList is the agent's plan in a card: a list that changes in place, and is folded at the end.
+// planList is the agent's plan in a card. The list changes in place, and is folded at the end.
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length in UTF-16 units: its message may be full behind it
+	room   int // maximum length in UTF-16 units, because the message below the plan may be full
 	folded bool
 }
 
 // Bounds of a plan.
 const (
-	planShown  = 10 // listed steps
+	planShown  = 10 // maximum number of listed steps
 	planMargin = 300
 	stepMost   = 80
 )
@@ -32,7 +32,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent removes its plan: keep the finished steps visible
+	if len(steps) == 0 { // the agent removed its plan: show the finished steps
 		return false
 	}
 	if p == nil {
@@ -65,7 +65,7 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan in lines. For a long plan it leaves out finished steps and the last ones.
+// list renders the plan as lines. For a long plan, it omits finished steps and the last steps.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps
@@ -94,7 +94,7 @@ func (p *planList) title() string {
 	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
-// hidden returns how many steps at the start are finished and summarized in one line.
+// hidden returns the number of finished steps at the start that one line summarizes.
 func (p *planList) hidden() (n int) {
 	for n < len(p.steps)-planShown && p.steps[n].State == cli.PlanDone {
 		n++

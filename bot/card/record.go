@@ -14,13 +14,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// snapshot is the state of a running card in the journal. The process after a crash reads it.
+// snapshot is the state of a running card. The journal stores it for the next process.
 type snapshot struct {
-	part      int         // the newest message
-	unchanged int         // number of messages whose content is stored because it does not change any more
-	text      render.Text // the text of the newest message, without the live line
+	part      int         // index of the newest message
+	unchanged int         // number of messages whose content is stored, because it will not change
+	text      render.Text // text of the newest message, without the live lines
 	starts    []position  // where the messages start
-	rich      richContent // its rich content, if it is rich
+	rich      richContent // rich content of the message, if any
 }
 
 // before returns a snapshot of the message before part.
@@ -28,12 +28,12 @@ func (s snapshot) before(texts []render.Text, part int) snapshot {
 	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
 }
 
-// record is the stored content of a card. The journal has either a snapshot or the final content.
+// record is the stored content of a card: a snapshot or the final content.
 type record struct {
 	journal orchestrator.CardStore
 	turn    cli.TurnID
 
-	mu       sync.Mutex // held during a write, so that the journal gets the newest state
+	mu       sync.Mutex // held during a write, so that older content never replaces newer content
 	final    bool
 	snapshot savedCard
 }
@@ -57,7 +57,7 @@ func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err er
 	return saved, len(data) > 0, nil
 }
 
-// update stores a changed snapshot, unless the journal has the final content or change returns false.
+// update changes the stored snapshot. It stores nothing if the journal has the final content or change returns false.
 func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// saveSnapshot stores a snapshot. It only logs an error, because the card works without a snapshot.
+// saveSnapshot stores a snapshot. It only logs errors, because the card works without snapshots.
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
@@ -104,7 +104,7 @@ func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	}
 }
 
-// forgetFingerprint deletes the stored content of a message from the journal, before it becomes outdated.
+// forgetFingerprint deletes the stored fingerprint of a message before the message changes.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	return s.record.update(ctx, func(saved *savedCard) bool {
 		if part >= len(saved.Prints) || saved.Prints[part] == "" {
@@ -116,7 +116,7 @@ func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	})
 }
 
-// fingerprints returns the fingerprints of the first n messages, as far as their content is known.
+// fingerprints returns the fingerprints of the first n messages, or "" for messages with unknown content.
 func (s *messages) fingerprints(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,22 +138,22 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 	return s.record.finish(ctx, data)
 }
 
-// savedCard is the form of a card's content in the journal.
+// savedCard is the content of a card in the journal's format.
 type savedCard struct {
-	Final         bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
-	First         int            `json:"first"` // the messages before it stay unchanged
+	Final         bool           `json:"final"` // final content; otherwise a snapshot of the running turn
+	First         int            `json:"first"` // messages before this index stay unchanged
 	Texts         []render.Text  `json:"texts"`
 	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
 	Topic         int            `json:"topic"`
-	Remark        string         `json:"remark,omitempty"` // a line added below everything later
+	Remark        string         `json:"remark,omitempty"` // line that was added below everything after the end
 	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
 	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
-	End           *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
+	End           *ending        `json:"end,omitempty"`    // announcement of the end; nil for none
 	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
-	// Starts and Prints are set only while the turn runs. Starts has the positions in the document at which the
-	// messages start, each as segment and offset. Prints has the fingerprints of the messages that have not changed
-	// since; an unknown fingerprint is empty.
+	// Starts and Prints are set only while the turn runs. Starts contains the start of each message in the document,
+	// as segment and offset. Prints contains the fingerprints of messages that will not change; an unknown
+	// fingerprint is empty.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
 }
@@ -189,7 +189,7 @@ func (c savedCard) contents(file string) contents {
 	return s
 }
 
-// maxParts is more messages than any card has.
+// maxParts is greater than the number of messages of any card.
 const maxParts = 10_000
 
 func decodeCard(data []byte) (savedCard, error) {

@@ -16,17 +16,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// How long a reopened card waits for the end of the replay, if no event marks it.
+// How long a reopened card waits for the end of the replay, if no event reports it.
 const (
 	replaySilence = 2 * time.Second
 	replayLongest = 5 * time.Second
 )
 
-// past is the card's state that the previous process left.
+// past is the card's state left by the previous process.
 type past struct {
 	unknown   bool      // the journal was not read yet
-	saved     savedCard // its stored content
-	replaying bool      // the turn's events come again, and the card shows nothing before they end
+	saved     savedCard // the stored content
+	replaying bool      // the turn's events come again; the card shows nothing until the replay ends
 	began     time.Time // start of the replay
 	lastEvent time.Time // last event of the replay
 }
@@ -39,10 +39,10 @@ func (p past) quiet() time.Time {
 	return p.began.Add(replayLongest)
 }
 
-// Reopen returns the card of a turn that the previous process was showing. The card continues in the same messages: the
-// agent's events are replayed from the start of the turn, and then each message that differs is edited once. If it is
-// unknown whether a message was sent, it is neither sent again nor edited. The text that it may lack goes into the next
-// message, and a notice follows after the end of the turn.
+// Reopen returns the card of a turn that the previous process was showing. The card continues in the same messages.
+// The agent's events are replayed from the start of the turn; then the card edits each message that differs, once. A
+// message with an unknown outcome is neither sent again nor edited. The next message gets the text that it may lack,
+// and a notice follows after the turn.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.past = past{unknown: true, replaying: true, began: k.pace.moved, lastEvent: k.pace.moved}
@@ -55,8 +55,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads the previous process's content from the journal and retries until that succeeds. Until then the card
-// shows nothing, because the chat may have it already.
+// recall reads the previous process's content from the journal, and retries until that succeeds. Until then the card
+// shows nothing, because the chat may already show the content.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -76,7 +76,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// noteReplayLocked records an event, to detect the end of the replay.
+// noteReplayLocked records the time of an event, to detect the end of the replay.
 func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
@@ -87,13 +87,13 @@ func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked ends the replay. From now on the card shows everything.
+// caughtUpLocked ends the replay. The card shows everything from now on.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.addNews(urgentNews, now)
 }
 
-// inheritLocked returns where messages start: where the previous process cut the document, if the document still fits.
+// inheritLocked returns the starts of the messages from the previous process, as far as they fit the document.
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
@@ -121,7 +121,7 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within reports whether a position is in the document and after another one.
+// within reports whether a position is in the document and after before.
 func (d *document) within(before, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false
@@ -129,8 +129,8 @@ func (d *document) within(before, p position) bool {
 	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
 }
 
-// reach returns where message i ends in the current document. It leaves text that may still change at the document's
-// end to the next message.
+// reach returns where message i ends in the current document. Text at the document's end that may still change
+// belongs to the next message.
 func (d *document) reach(starts []position, i int) position {
 	if i+1 < len(starts) {
 		return starts[i+1]
@@ -147,11 +147,11 @@ func (d *document) reach(starts []position, i int) position {
 	return position{segment: end}
 }
 
-// longestWord is in bytes. Anything longer is not a word, or is in a language without spaces.
+// longestWord is in bytes. A longer run is not a word, or its language has no spaces.
 const longestWord = 32
 
-// wholeWord returns p, or the start of the word that a cut there would split, if that start is after before. A user
-// could not read a word whose first half is in a message that may be missing.
+// wholeWord returns p, or the start of the word that a cut at p would split. It never moves back beyond before. A
+// split word would be unreadable, because the message with its first half may be missing.
 func (d *document) wholeWord(before, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
@@ -175,7 +175,7 @@ func ofWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
 }
 
-// mayChange reports whether the segment's text may be replaced, rather than only grow.
+// mayChange reports whether the segment's text may still be replaced, not only extended.
 func (s *segment) mayChange() bool {
 	return s.kind == toolSegment && !s.tool.ended() || s.kind == thinkingSegment
 }
@@ -192,7 +192,7 @@ func (c *card) Leave(ctx context.Context) {
 	pending, replaying := c.pace.news != noNews || c.pace.queued, c.past.replaying
 	c.mu.Unlock()
 	if replaying {
-		return // it has shown nothing beyond the previous process's content
+		return // the card has shown nothing that the journal lacks
 	}
 	if pending {
 		if err := c.flush(ctx); err != nil {
@@ -208,7 +208,7 @@ func (c *card) Leave(ctx context.Context) {
 	}
 }
 
-// flush makes the pending call now instead of the scheduled one, and after the call in flight.
+// flush makes the scheduled call now, after any call in flight.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,

@@ -10,21 +10,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card can be one rich message instead of several plain ones, with real tables and folded outputs.
+// A card can be one rich message instead of several plain messages. A rich message has real tables and folded
+// outputs.
 
 // Displays records which chats see rich messages. Safe for concurrent use.
 type Displays interface {
-	// RichWouldHelp reports an answer that a rich message would show better. The caller does not know whether the chat
-	// sees them.
+	// RichWouldHelp reports an answer that a rich message would show better. Displays may then ask the chat whether
+	// it sees rich messages.
 	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
 	// RichUnsupported reports that the server of a chat does not support rich messages.
 	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
 }
 
-// keptOutput bounds the part of an output or a diff that a card stores, in UTF-16 units: its end.
+// keptOutput limits how much of the end of an output or diff a card stores, in UTF-16 units.
 const keptOutput = 2000
 
-// blocks renders the document for a rich message. cut reports that it leaves out a part of the answer.
+// blocks renders the document as a rich message. cut reports that the message omits a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{
 		Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows")),
@@ -42,7 +43,7 @@ func (d *document) blocks() (blocks []render.Block, cut bool) {
 	return blocks, cut || left
 }
 
-// blocksOf renders a segment that is not text, like rendered.
+// blocksOf renders a segment that is not text as blocks, like rendered.
 func (d *document) blocksOf(i int) []render.Block {
 	switch s := d.segments[i]; s.kind {
 	case toolSegment:
@@ -65,7 +66,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom returns the tools that segment i represents, including its own.
+// hiddenFrom returns the tools that the line of segment i represents, including its own.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -83,7 +84,7 @@ func (d *document) hiddenFrom(i int) []render.Block {
 	return out
 }
 
-// block returns a tool's line, which stands above its output.
+// block returns a tool's line. The tool's output is below it.
 func (t *toolLine) block() render.Block {
 	var inside []render.Block
 	if t.output != "" {
@@ -102,7 +103,7 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold returns a folded block with a content, or nothing for an empty content.
+// fold returns a folded block, or nothing if the content is empty.
 func fold(summary render.Text, inside ...render.Block) []render.Block {
 	if len(inside) == 0 {
 		return nil
@@ -136,8 +137,8 @@ func (p *planList) blocks() []render.Block {
 	return []render.Block{{Kind: render.Paragraph, Text: title}, list}
 }
 
-// keepEnd returns the end of an output for storing. It removes secrets first: a later cut could split a secret so that
-// no check finds it.
+// keepEnd returns the end of an output for storing. It removes secrets first, because a cut could split a secret so
+// that no later check finds it.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""
@@ -150,8 +151,9 @@ func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich reports whether the card can be a rich message: Telegram did not reject it, the card is not several
-// messages already, and its message arrived, because the text that a lost one lacks goes into another message.
+// takesRich reports whether the card can be a rich message. It cannot if Telegram rejected it, or if the card already
+// has several messages. It also cannot if its message has an unknown outcome, because then another message gets the
+// missing text.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +166,7 @@ func (s *messages) takesRich() bool {
 	return false
 }
 
-// reportTooOld reports to Displays that Telegram does not support rich messages, if that was its answer.
+// reportTooOld reports to Displays if Telegram rejected rich messages as unsupported.
 func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
 	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.unsupportedReported
@@ -178,7 +180,8 @@ func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	}
 }
 
-// richWouldHelp reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
+// richWouldHelp reports whether a rich message would show an answer better than texts, in a chat that ductor has not
+// asked yet.
 func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
@@ -186,7 +189,7 @@ func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// askAboutRich asks the chat whether it sees rich messages, if the answer would have gained from one.
+// askAboutRich makes Displays ask the chat about rich messages if the answer would benefit.
 func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
 	if !content.richWouldHelp || c.opts.Displays == nil {
 		return
@@ -196,7 +199,7 @@ func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents)
 	}
 }
 
-// richContent returns the rich content of an outcome, or nil if the card has none.
+// richContent returns the rich content of an outcome. It is empty if the card is plain.
 func (d *document) richContent(t orchestrator.Turn) richContent {
 	if !isRich(t) {
 		return richContent{}
@@ -208,7 +211,7 @@ func (d *document) richContent(t orchestrator.Turn) richContent {
 // richContent is the content of a rich card. Blocks is nil for a plain card.
 type richContent struct {
 	Blocks []render.Block `json:"blocks,omitempty"`
-	Cut    bool           `json:"cut,omitempty"` // they leave out a part of the answer
+	Cut    bool           `json:"cut,omitempty"` // the blocks omit a part of the answer
 }
 
 // with appends texts.

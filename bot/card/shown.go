@@ -8,19 +8,19 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is the last rendering of a segment. It remembers offsets, so that cutting a long text after it grew costs
-// only as much as the growth.
+// shownText is the last rendering of a segment. It stores offsets, so that the cost of cutting a long text depends
+// only on its growth.
 type shownText struct {
 	text    render.Text
-	changed int          // the first UTF-16 unit that may differ from the last cut; MaxInt for none
-	offsets []textOffset // sorted; valid as long as nothing before them changes
+	changed int          // first UTF-16 unit that may differ from the last cut; MaxInt for none
+	offsets []textOffset // sorted; valid while the text before them is unchanged
 }
 
-// textOffset is an offset in a shownText, in three units.
+// textOffset is a position in a shownText, in three units.
 type textOffset struct {
 	units  int // UTF-16 units
 	bytes  int
-	entity int // no entity before it reaches past the offset
+	entity int // no earlier entity extends beyond the offset
 }
 
 // set replaces the rendering.
@@ -77,7 +77,7 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find returns the offset at unit, or behind the character that contains unit.
+// find returns the offset at unit, or after the character that contains unit.
 func (s *shownText) find(unit int) textOffset {
 	var p textOffset
 	i := 0
@@ -92,7 +92,7 @@ func (s *shownText) find(unit int) textOffset {
 	return p
 }
 
-// seek is find, starting at an earlier offset.
+// seek is like find, but starts at an earlier offset.
 func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
@@ -108,7 +108,7 @@ func (s *shownText) seek(p textOffset, unit int) textOffset {
 
 func (s *shownText) end() textOffset { return textOffset{units: math.MaxInt, bytes: len(s.text.Text)} }
 
-// between returns the text between two offsets. Cut entities keep their inner part.
+// between returns the text between two offsets. It cuts entities at the offsets.
 func (s *shownText) between(from, to textOffset) render.Text {
 	if from.bytes >= to.bytes {
 		return render.Text{}

@@ -13,19 +13,19 @@ import (
 	"ductor/lang"
 )
 
-// toolLine is a tool in the card: one line, which finally shows the result.
+// toolLine is the line of a tool in the card. At the end it shows the result.
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
 	state       toolState
 	ran         stopwatch
-	held        cli.ApprovalID // waits for this approval
-	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
-	hidden      bool           // an earlier tool's line represents it
-	folded      map[string]int // by name, the tools that this line represents, including its own
-	children    int            // tools used by the sub-agent that this one started
-	output      string         // its end, in a rich card
-	diff        string         // the end of the changed file's diff, in a rich card
+	held        cli.ApprovalID // the approval for which the tool waits
+	result      string         // result of an ended tool, such as "exit 1 · 1.2 s"
+	hidden      bool           // the line of an earlier tool represents the tool
+	folded      map[string]int // number of tools that this line represents, by name, including its own
+	children    int            // number of tools used by the tool's sub-agent
+	output      string         // end of the output, in a rich card
+	diff        string         // end of the file's diff, in a rich card
 }
 
 type toolState int
@@ -34,29 +34,28 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied     // failed, because it was not allowed to run
-	toolUnreported // continues, or the agent does not report its end
+	toolDenied     // the tool was not allowed to run
+	toolUnreported // the tool continues, or the agent does not report its end
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
 func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
-// toolRef maps a tool id to the line that shows it. The parent's line shows a sub-agent's tool.
+// toolRef refers to the line that shows a tool. A sub-agent's tool is shown on the line of its parent.
 type toolRef struct {
 	line  *toolLine
 	child bool
 }
 
-// Bounds of a tool line in UTF-16 units. A line is never longer than toolMax, whatever happens to the tool.
+// Maximum lengths in a tool line, in UTF-16 units. The whole line never exceeds toolMax.
 const (
 	titleMax = 60
 	toolMax  = 140
 
-	reasonMax = 90 // the reason of a failure, as far as the line has room
+	reasonMax = 90 // the reason of a failure; shorter if the line has less room
 )
 
-// Many tools in a row stay compact: if more than foldAbove lines follow each other, the oldest successful ones become
-// one line.
+// foldAbove is how many tool lines may follow each other. Beyond that, the oldest successful lines become one line.
 const foldAbove = 10
 
 func (d *document) startTool(ev cli.ToolStarted) {
@@ -84,7 +83,7 @@ func (d *document) startTool(ev cli.ToolStarted) {
 	d.push(&segment{kind: toolSegment, tool: t})
 }
 
-// changeTool replaces the name and the title in the line of a running tool. It reports whether the line changed.
+// changeTool updates the name and title of a running tool. It reports whether the line changed.
 func (d *document) changeTool(ev cli.ToolChanged) bool {
 	ref := d.tools[ev.ID]
 	if ref.line == nil || ref.child || ref.line.ended() {
@@ -103,7 +102,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	t := ref.line
 	d.running--
 	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
-	if t.held != "" { // no event reported that it may run
+	if t.held != "" { // no event reported that the approval was answered
 		ev.Duration, t.held = 0, ""
 	}
 	switch {
@@ -124,8 +123,8 @@ func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// holdTool shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
-// before the agent shows the call.
+// holdTool shows that a tool waits for a user. The approval of one of ductor's own tools contains only the tool's
+// name, and may come before the event that starts the tool.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
@@ -141,13 +140,13 @@ func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) boo
 	return true
 }
 
-// earlyAsk is an approval that came before the call of its tool, which is identified by name.
+// earlyAsk is an approval that came before the event that starts its tool. Only the tool's name is known.
 type earlyAsk struct {
 	id   cli.ApprovalID
 	name string
 }
 
-// runningTool returns the last running tool with a name that waits for no user, or nil.
+// runningTool returns the last running tool with a name that waits for no approval, or nil.
 func (d *document) runningTool(name string) *toolLine {
 	for _, s := range slices.Backward(d.segments) {
 		if t := s.tool; t != nil && t.name == name && !t.ended() && t.held == "" {
@@ -157,8 +156,7 @@ func (d *document) runningTool(name string) *toolLine {
 	return nil
 }
 
-// releaseTool shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
-// end.
+// releaseTool records that an approval was answered or withdrawn. The tool that waited for it now runs, or ends soon.
 func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
@@ -178,7 +176,7 @@ func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	return seen
 }
 
-// addFile mentions a changed file, unless a tool's line already does.
+// addFile mentions a changed file, unless a tool's line does.
 func (d *document) addFile(ev cli.FileChanged) bool {
 	name := path.Base(ev.Path)
 	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
@@ -194,7 +192,7 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 	return true
 }
 
-// fold hides the oldest successful lines in the row of tools at the end of the document.
+// fold hides the oldest successful lines in the last row of tools.
 func (d *document) fold() {
 	from := len(d.segments)
 	for from > 0 && d.segments[from-1].kind == toolSegment {
@@ -224,7 +222,7 @@ func (d *document) fold() {
 	}
 }
 
-// absorb makes t's line represent other too.
+// absorb makes t's line represent the tools of the line other too.
 func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
@@ -289,7 +287,7 @@ func (t *toolLine) icon() string {
 	return "⏳ "
 }
 
-// inner returns the number of tools of a sub-agent, as text.
+// inner returns the number of tools that the tool's sub-agent used, as text.
 func (t *toolLine) inner() string {
 	if t.children == 0 {
 		return ""
@@ -312,7 +310,7 @@ func (t *toolLine) summary() string {
 	return t.lang.Text("card.tools-folded", total, t.lang.List(names...))
 }
 
-// toolResult returns the text behind the title once the tool has ended.
+// toolResult returns the text after the title for a tool that has ended.
 func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {

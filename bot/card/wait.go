@@ -9,38 +9,38 @@ import (
 	"ductor/lang"
 )
 
-// waitState is the reason why a turn waits. The last line of a running card shows it.
+// waitState is the reason why a turn waits. The last line of a running card shows the reason.
 type waitState int
 
 const (
-	waitQuiet    waitState = iota // nothing: text or a tool moves, or did a moment ago
-	waitOpening                   // nothing yet: the agent's process starts
+	waitQuiet    waitState = iota // no line: text or a tool progresses, or did a moment ago
+	waitOpening                   // no line yet: the agent's process starts
 	waitThinking                  // the agent is silent
-	waitMute                      // the agent has been silent for long, and may be repeating the request to its model
-	waitStarting                  // the agent still starts; detail names the obstacle, if it is known
+	waitMute                      // the agent has been silent for long, and may be repeating a request to its model
+	waitStarting                  // the agent is still starting; detail names the reason for the delay, if known
 	waitFor                       // detail names the reason
 	waitCompacting
 	waitRetrying
 	waitPaused // a pause before a retry; detail describes it
-	waitAsked  // nothing: a separate message asks the user
+	waitAsked  // no line: a separate message asks the user
 )
 
 // waitLine is the last line of a running card.
 type waitLine struct {
 	state  waitState
 	detail string
-	retry  cli.Retry     // why and when the agent asks its model again
-	clock  time.Duration // the waiting time as shown in the line; 0 for none
+	retry  cli.Retry     // when and why the agent repeats its request
+	clock  time.Duration // waiting time that the line shows; 0 for none
 }
 
-// setWait changes the line and restarts the clock. It reports whether to show the change.
+// setWait changes the line and restarts its clock. It reports whether to show the change.
 func (d *document) setWait(state waitState, detail string) bool {
 	was := d.wait
 	d.wait = waitLine{state: state, detail: detail}
 	return was.state != state || was.detail != detail
 }
 
-// applyStatus records the state that the agent reports. A warning stays in the card.
+// applyStatus records a status from the agent. A warning stays in the card.
 func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
@@ -63,15 +63,15 @@ func (d *document) applyStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent starts, and the reason why that may take long. The line shows it only then.
+// beginOpening records that the agent's process starts. If the start takes long, the line shows detail as the reason.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
-// opened records that the agent's process runs, or that no activity with its own line continues. The change from
-// starting to thinking is not worth an edit; the next edit shows it.
+// opened records that the agent's process runs, or that a stage with its own line has ended. The change from starting
+// to thinking does not justify an edit; the next edit shows it.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -84,11 +84,10 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is the time of silence after which the line explains that a mute agent may be repeating the request to its
-// model.
+// muteAfter is the silence after which the line of a mute agent says that the agent may be repeating a request.
 const muteAfter = 30 * time.Second
 
-// silence updates the line after a silence of this length. Its clock counts in steps.
+// silence updates the line after the agent was silent for lasts. The clock advances in steps.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
 	case waitQuiet:
@@ -104,7 +103,7 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock returns the waiting time at which the line's clock alone is worth an edit, or false if the line has no
+// nextClock returns the waiting time at which the line's clock alone justifies an edit, or false if the line has no
 // clock.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
@@ -122,7 +121,7 @@ func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	return w.clock.Truncate(step) + step, true
 }
 
-// A clock moves at this rate at first, and less often the longer the user waits, because each move is an edit.
+// Rates of a clock. It is updated less often the longer the user waits, because each update is an edit.
 const (
 	clockPrivate = 10 * time.Second
 	clockGroup   = 30 * time.Second
@@ -154,13 +153,13 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 && w.retry.In == 0 { // next to another time the clock would be confusing
+	if w.clock > 0 && w.retry.In == 0 { // a clock next to another time would be confusing
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
 }
 
-// retryText explains why and when the agent asks its model again. It returns "" if that is unknown.
+// retryText explains when and why the agent repeats its request. It returns "" if that is unknown.
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
 		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded",

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxRows is the maximum number of lines of a diff in a picture: a phone shows that many legibly without zooming.
+// maxRows limits the lines of a diff in a picture. A phone shows that many legibly without zooming.
 const maxRows = 60
 
 // diffOf shows the changes of a turn.
@@ -33,11 +33,11 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 	return s.show(by, on, text, look{themeOf(dark), []tgapi.Button{other}, nil})
 }
 
-// look is the presentation of a diff.
+// look configures how show presents a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // leads to the picture in the other theme
-	since []tgapi.Button // lead to other comparisons
+	other []tgapi.Button // opens the picture in the other theme
+	since []tgapi.Button // open other comparisons
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -114,8 +114,8 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff answers "/diff". It shows the changes since the last turn that changed files, or since the last commit if there
-// is none.
+// Diff answers "/diff". It shows the changes since the start of the last turn that changed files, or since the last
+// commit if no turn did.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -183,7 +183,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
 	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // a long path does not fit into a button
+	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for a button
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {

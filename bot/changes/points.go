@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Checkpoint answers "/checkpoint". It creates a checkpoint of the files, or with "list" lists the states that the
-// files can return to.
+// Checkpoint answers "/checkpoint". It creates a checkpoint of the files. With "list", it lists the states that users
+// can restore.
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -37,7 +37,7 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	}, nil
 }
 
-// nameOf names a checkpoint or a side of a turn.
+// nameOf names a checkpoint, or the state before or after a turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
@@ -52,7 +52,7 @@ func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) 
 	return p.Text("changes.before", render.ShortLine(c.Title, 60), at)
 }
 
-// points lists the states that the files can return to.
+// points lists the states that users can restore.
 func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
@@ -66,7 +66,7 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard returns the buttons of one page of these states.
+// keyboard returns the buttons for one page of states.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
 	to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
@@ -76,12 +76,12 @@ func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page i
 	return append(k, pager...)
 }
 
-// SessionButton returns a button that lists the states of a session that its files can return to.
+// SessionButton returns a button that lists the states of a session that users can restore.
 func SessionButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return button(p.Text("changes.of-session"), opSession, "0:"+string(id))
 }
 
-// ofSession lists the states of a session that its files can return to.
+// ofSession lists the states of a session that users can restore.
 func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	number, id, _ := strings.Cut(data, ":")
@@ -103,7 +103,8 @@ func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data stri
 	return shown, nil
 }
 
-// askReturn asks for a confirmation before all files return to a state: before or after a turn, or at a checkpoint.
+// askReturn asks for confirmation before all files return to a state: before a turn, after a turn, or at a
+// checkpoint.
 func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)

@@ -1,5 +1,5 @@
 // Package changes is the screen behind the buttons of receipts, /diff and /checkpoint. It shows the changes of turns,
-// and undoes, redoes and commits them.
+// and can undo, redo and commit them.
 package changes
 
 import (
@@ -20,7 +20,7 @@ import (
 // restart.
 const Action = "U"
 
-// op is the operation of a button. Its object follows.
+// op is the operation of a button. The id of a turn or checkpoint follows.
 type op string
 
 const (
@@ -33,7 +33,7 @@ const (
 	opSince    op = "s" // followed by the first letter of an orchestrator.DiffSince, a theme and a path
 	opReturn   op = "t" // asks for a confirmation
 	opReturns  op = "T"
-	opAfter    op = "A" // like opReturns, to the state after the turn
+	opAfter    op = "A" // like opReturns, but for the state after the turn
 	opSession  op = "h" // followed by a page and a session
 	opPoints   op = "p" // followed by a page of checkpoints
 	opDarkDiff op = "D"
@@ -52,7 +52,7 @@ type Options struct {
 	Spool   *message.Spool // for pictures; nil: show diffs as files
 	Names   *tgapi.ChatNames
 	Lang    *lang.Choices
-	// Session returns a button that opens the page of a session. nil: no page exists.
+	// Session returns a button that opens the page of a session. It may be nil.
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
 
@@ -158,7 +158,7 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	return ""
 }
 
-// fileOf returns the file name at the end of an error.
+// fileOf returns the file name that an error ends with.
 func fileOf(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, ": "); i >= 0 {
@@ -230,7 +230,7 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 // commitKey starts the keys of messages that ask for a commit message. The turn and the update follow.
 const commitKey = "commit/"
 
-// askCommit proposes a commit message, and accepts another one as a reply.
+// askCommit proposes a commit message. The user may reply with another message.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {

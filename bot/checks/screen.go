@@ -16,12 +16,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Report is the result of the checks. No text in it contains a secret.
+// Report is the result of the checks. It contains no secrets.
 type Report struct {
 	Failures []Problem // problems that keep ductor from working
 	Warnings []Problem // problems worth a look
 	Passed   int
-	LogIn    []cli.Agent // not logged in
+	LogIn    []cli.Agent // agents that are not logged in
 }
 
 // Problem is one failed check.
@@ -33,7 +33,7 @@ type Options struct {
 	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs a function that no handler waits for
+	Beside   func(func(ctx context.Context)) // starts a function in its own goroutine
 	Lang     *lang.Choices
 }
 
@@ -46,12 +46,12 @@ type Screen struct {
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o: o} }
 
-// Offered reports whether ductor has checks.
+// Offered reports whether the checks are configured.
 func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
-// Doctor answers "/doctor", as a reply to a message unless replyTo is 0. It immediately sends a message that later
-// becomes the report. If ductor restarts before that, the message says so. The report describes the machine, so groups
-// do not get it.
+// Doctor answers "/doctor". The answer replies to the message replyTo unless that is 0. Doctor immediately sends a
+// message and later edits it into the report. If ductor restarts before the report, the message mentions the restart.
+// Groups get no report, because it describes the machine.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {
@@ -73,7 +73,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	r.message = s.o.Messages.Early(message.Spec{Key: "doctor/" + rand.Text(), To: by.Conversation, Content: r.content})
 	row, _ := r.message.Keep(r.last(p.Text("checks.restarted")))
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // the checks run when the update is handled again
+	if !stored { // ductor runs the checks when it handles the update again
 		r.shown.Store(new(r.last(p.Text("checks.not-stored"))))
 	}
 	r.message.Kept(stored)

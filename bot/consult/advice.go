@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// keyboard returns a function that creates the buttons below the answer of an entry.
+// keyboard returns a function that creates the buttons below an answer.
 func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
 	p := s.o.Lang.Of(in.Chat)
 	st, err := s.o.Desk.Status(ctx, in)
@@ -29,21 +29,21 @@ func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) f
 	}
 }
 
-// giveButton returns the button that gives the answer of an entry to an agent.
+// giveButton returns the button that passes an answer to an agent.
 func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 	return tgapi.NewButton(p.Text("consult.give", render.AgentName(p, to)), Action,
 		opGive+":"+string(entry)+":"+agentCode(to))
 }
 
-// agentCode identifies an agent in a button, which may have no room for its name.
+// agentCode identifies an agent in a button. Names can be too long for a button.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given records in the journal that an answer was given to an agent.
+// given is the journal's record that a user passed an answer to an agent.
 type given struct {
-	Taken int64 `json:"taken"` // the update of the press; 0 for none
+	Taken int64 `json:"taken"` // update of the press; 0 before any press
 }
 
-// advice returns the entry of an answer.
+// advice returns the session entry of an answer.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -52,7 +52,7 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 	return entry, err
 }
 
-// give gives an answer to the agent of the conversation: a turn begins in the answer's session, once.
+// give passes an answer to the conversation's agent, once: it starts a turn in the session of the answer.
 func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, named, _ := strings.Cut(data, ":")
@@ -105,7 +105,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn asks the user for the next question to the model of an answer.
+// askOn asks the user for the next question to the model that gave an answer.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {

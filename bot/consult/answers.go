@@ -13,9 +13,9 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// compose returns the messages that quote answers, to be stored. A user can reply to each. If several models answered,
-// their answers are folded and silent, because the conclusion summarizes them. If an answer needs too many messages,
-// they show its beginning and end, and a file contains all of it.
+// compose returns messages that quote the answers, for the caller to store. Users can reply to each message. If
+// several models answered, the messages are folded and silent, because the conclusion summarizes them. If an answer
+// is too long for its messages, they show its beginning and end, and a file contains the whole answer.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)
@@ -36,7 +36,7 @@ func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id
 	return rows
 }
 
-// contents returns the messages of one answer. The last text has the buttons.
+// contents returns the messages of one answer. The buttons are below the last text.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool,
 	buttons tgapi.Keyboard) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
@@ -58,7 +58,7 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 	return all
 }
 
-// quote returns an answer with the name of its model above it.
+// quote returns an answer below the name of its model.
 func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", s.name(p, one.Answer.Model))
 	if q.isGroup() && !fold {

@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Consult handles "/consult" and "/group". It asks the models that the first word names. Without such a word, "/group"
-// asks the models of the configuration, and "/consult" asks the model that was asked last. If several models would be
-// asked, Consult returns a page with their cost, and a button asks them.
+// Consult handles "/consult" and "/group". It asks the models in the first word. Without such a word, "/group" asks
+// the configured models, and "/consult" asks the model of the last question. Before Consult asks several models, it
+// returns a page with their cost and a button that asks them.
 //
-// If Consult asks nothing, it returns a page to show instead. An empty page means that the updates are finished.
+// If Consult asks nothing, it returns a page to show instead. If the page is empty, the updates are finished.
 func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	in := a.By.Conversation
 	p := s.o.Lang.Of(in.Chat)
@@ -58,11 +58,11 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// namedModel is a word that should name a model. If a blank separates it from the comma before it, it may also be the
-// first word of the question, which is from then.
+// namedModel is a word that should name a model. If blanks follow the comma before the word, it may also be the first
+// word of the question. from is then the text from this word on.
 type namedModel struct{ name, from string }
 
-// splitModels splits the words of a command into the names of models, "codex" or "codex, gemini", and the question.
+// splitModels splits the words of a command into names of models ("codex" or "codex, gemini") and the question.
 func splitModels(args string) (names []namedModel, rest string) {
 	rest = strings.TrimSpace(args)
 	from := ""
@@ -82,7 +82,7 @@ func splitModels(args string) (names []namedModel, rest string) {
 	return names, rest
 }
 
-// find adds the models with the names to a question, up to the first name with a problem.
+// find adds the named models to a question, up to the first name with a problem.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names []namedModel,
 	q *question) (*naming.Problem, error) {
 	for _, n := range names {
@@ -102,7 +102,7 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 	return nil, nil
 }
 
-// askLast asks the model that was asked last: the command names no model.
+// askLast asks the model of the last question. It is used if the command names no model.
 func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {
@@ -115,7 +115,7 @@ func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) 
 		Text: a.Context + strings.TrimSpace(a.Args), ReplyTo: a.Message})
 }
 
-// help explains how to ask, and names the model that the next question without a model goes to.
+// help explains how to ask a question, and names the model that answers if the command names none.
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	text := p.Text("consult.help")
@@ -126,7 +126,8 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply asks a model on if the message replies to one of its answers. It reports whether it handled the message.
+// Reply handles a message that replies to an answer: it asks the model of that answer again. Reply returns false if
+// the message replies to something else.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -158,7 +159,7 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse answers a reply to an answer whose entry no longer exists. It returns other errors.
+// refuse answers a reply to an answer whose entry is gone. It returns other errors.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
@@ -205,7 +206,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	return stale, nil
 }
 
-// again repeats a question that got no answer.
+// again repeats a question that was not answered.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

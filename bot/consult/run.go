@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// asked is a running question with the message that shows its progress.
+// asked is a question in progress, with the message that shows its progress.
 type asked struct {
 	s       *Screen
 	in      orchestrator.ConversationID
@@ -41,8 +41,8 @@ const (
 	failed
 )
 
-// begin asks a question. In one transaction, it marks the updates that contain the question as handled and stores the
-// message that shows the question. If ductor restarts before the answer, the message changes into a note that says so.
+// begin asks a question. One transaction marks the question's updates as handled and stores the message that shows
+// the question. If ductor restarts before the answer, the message changes into a note about the restart.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0
@@ -59,10 +59,10 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		},
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
-	// Register the question before its message shows: users can then stop every question they see.
+	// Register the question before its message appears, so that users can stop every question that they see.
 	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // asked again when the updates are handled again
+	if !stored { // ductor asks again when it handles the updates again
 		r.fail(p.Text("updates.not-stored"))
 		end()
 	}
@@ -73,8 +73,8 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and shows it. /abort cancels asking. If ctx ends because ductor stops, run leaves the
-// question to the next process.
+// run waits for the answer and shows it. /abort cancels the context asking. If ctx ends because ductor stops, run
+// leaves the message to the next process.
 func (r *asked) run(ctx, asking context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
 	answers, err := r.ask(asking)
@@ -108,7 +108,7 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	r.s.o.Messages.Wake()
 }
 
-// ask sends the question. If it returns an error, it also returns the answers that exist.
+// ask sends the question. If it returns an error, it also returns the answers received so far.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.isGroup() {
@@ -132,7 +132,7 @@ func (r *asked) set(f func()) {
 
 func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
 
-// who returns the name of the model or group for texts.
+// who returns the name of the model or group that is asked.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	if r.q.isGroup() {
@@ -141,7 +141,7 @@ func (r *asked) who() string {
 	return r.s.name(p, r.q.Models[0])
 }
 
-// content returns the message as it is now.
+// content returns the current content of the message.
 func (r *asked) content() message.Content {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -168,7 +168,7 @@ func (r *asked) content() message.Content {
 	}
 }
 
-// last returns the final content of the message, for the case that it cannot be deleted.
+// last returns the final content of the message, which is shown if the message cannot be deleted.
 func (r *asked) last() message.Content {
 	r.mu.Lock()
 	state, why := r.state, r.why
@@ -185,7 +185,7 @@ func (r *asked) noAnswer(why string) message.Content {
 		Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
-// progress lists the models of a group with the progress of each.
+// progress lists the models of a group with their states.
 func (r *asked) progress() (lines []string) {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -208,7 +208,7 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence explains in the chat why the question has no answer.
+// sentence tells users why the question has no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

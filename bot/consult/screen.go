@@ -1,5 +1,5 @@
-// Package consult shows questions that are asked outside of the turns of a session: /consult, the progress of a
-// question, and the answers. Users can reply to an answer, and can give it to the agent of the conversation.
+// Package consult shows questions to models outside of a session's turns: /consult, the progress of a question, and
+// the answers. Users can reply to an answer, or pass it to the conversation's agent.
 package consult
 
 import (
@@ -21,14 +21,14 @@ import (
 // Action is the action of the buttons of a Screen.
 const Action = "Q"
 
-// Operations of the buttons. The name of a question follows.
+// Operations of the buttons. The id of a question follows.
 const (
 	opBegin  = "b"
-	opRounds = "r" // followed by the number of rounds, then the name
+	opRounds = "r" // followed by the number of rounds, then the id
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
-	// below an answer; the entry follows, for opGive behind it the agent that the button names
+	// Operations of the buttons below an answer. The id of the entry follows; for opGive, also the code of an agent.
 	opGive = "g"
 	opOn   = "o"
 )
@@ -69,36 +69,37 @@ type Options struct {
 	Models   Models
 	Entries  Entries
 	Desk     Desk
-	Group    func() []string // the models that answer /group now; nil: choose them automatically
-	Most     func() int      // most messages that show one answer now; 0 is no limit
+	Group    func() []string // returns the models that answer /group; nil: choose them automatically
+	Most     func() int      // returns the maximum number of messages that show one answer; 0: no limit
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs a function that no handler waits for
-	NewID    func() string                   // returns a new name for a question
+	Beside   func(func(ctx context.Context)) // starts a function in its own goroutine
+	NewID    func() string                   // returns a new id for a question
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen asks the questions of users. It does not repeat a question that a restart interrupted: the question's message
-// says so and has a button to repeat it. Calls about one conversation must be made one at a time.
+// Screen asks the questions of users. It does not repeat a question that a restart interrupted. The question's
+// message reports the restart and has a button that repeats the question. Calls for one conversation must not be
+// concurrent.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Offered reports whether models can be asked here.
+// Offered reports whether consultations are configured.
 func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
-// question is a user's question in the journal's format.
+// question is a user's question in the form that the journal stores.
 type question struct {
-	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // several are a group
+	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // more than one for a group
 	Session string                     `json:"follows,omitempty"` // see orchestrator.ConsultQuestion
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // the user's message
-	// the update that started, repeated or dismissed a group; 0 before that
+	// the update that started, repeated or dismissed the question; 0 before that
 	Taken int64 `json:"taken"`
 }
 
@@ -113,22 +114,22 @@ func (q question) one(in orchestrator.ConversationID, by orchestrator.PersonID) 
 		Text: q.Text}
 }
 
-// Asked is a command of a user.
+// Asked is a user's command or reply that asks a question.
 type Asked struct {
 	By      orchestrator.Press
 	Args    string
-	Message int    // the user's
-	Group   bool   // of /group, which names no models
-	Context string // the quoted text that the message replies to; empty or ending in a line break
+	Message int    // the user's message
+	Group   bool   // the command is /group without names of models
+	Context string // quote of the message that the user replied to; empty, or ends in a line break
 }
 
-// maxQuestion bounds a question, in bytes. Telegram's messages are shorter.
+// maxQuestion limits a question, in bytes. Telegram's messages are shorter.
 const maxQuestion = 64 << 10
 
 const (
-	questionPrefix = "question/" // starts the keys of stored questions, and of the messages that show their progress
+	questionPrefix = "question/" // starts the keys of stored questions, and of their progress messages
 	advicePrefix   = "advice/"   // starts the keys of answers; the entry follows
-	answerPrefix   = "answer/"   // the same in older versions; the agent and the session follow
+	answerPrefix   = "answer/"   // starts the keys of answers from older versions; the agent and the session follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {
@@ -147,7 +148,7 @@ func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
 	return "", "", false
 }
 
-// take records the press that decides on a question. It returns ErrRepeated if another press already did.
+// take records the press that decides about a question. It returns ErrRepeated if another press did so before.
 func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q question) error {
 	if q.Taken != 0 && q.Taken != by.Updates[0] {
 		return orchestrator.ErrRepeated
@@ -160,7 +161,7 @@ func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Bu
 	return []tgapi.Button{tgapi.NewButton(p.Text(text), Action, op+":"+id)}
 }
 
-// name returns the name of a model for texts.
+// name returns the name of a model for users.
 func (*Screen) name(p lang.Printer, m orchestrator.ModelChoice) string {
 	return render.ModelText(p, m.Agent, m.Model)
 }

@@ -13,10 +13,10 @@ import (
 
 // draft is a job that the user has not confirmed yet. The journal stores it, so its buttons work after a restart.
 type draft struct {
-	Job *orchestrator.Job `json:"job,omitempty"` // nil after it was added or cancelled
+	Job *orchestrator.Job `json:"job,omitempty"` // nil after the user added or cancelled the job
 }
 
-// draftJob returns the id of the job that a draft becomes. Adding a draft twice adds one job.
+// draftJob returns the id of the job that confirming a draft creates. So confirming twice creates one job.
 func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
 
 func draftName(nonce string) string { return "cron:" + nonce }
@@ -25,8 +25,8 @@ func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
 	return message.SaveValue(ctx, s.o.Journal, draftName(nonce), d)
 }
 
-// loadDraft returns a draft. It returns ErrNoJob if the draft belongs to another conversation, and ErrRepeated if it
-// was added or cancelled.
+// loadDraft returns a draft. It returns ErrNoJob if the draft belongs to another conversation, and ErrRepeated if the
+// user has added or cancelled it.
 func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job,
 	error) {
 	d, found, err := message.LoadValue[draft](ctx, s.o.Journal, draftName(nonce))
@@ -47,7 +47,7 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	st, err := s.o.Jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
-	case errors.As(err, &bad): // its time may have passed
+	case errors.As(err, &bad): // the scheduled time may have passed
 		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
 	case err != nil:
 		return tgapi.Page{}, err

@@ -16,17 +16,18 @@ import (
 type field struct {
 	code  string // one letter, used in buttons
 	label string
-	more  bool                            // shown behind the button More
-	value func(j orchestrator.Job) string // formats it for users
-	// reports whether the value is the default, which gets no line; nil if other lines show it
+	more  bool                            // only shown behind the button More
+	value func(j orchestrator.Job) string // formats the value for users
+	// plain reports whether the value is the default, which the job's page omits. It is nil if other lines show the
+	// value.
 	plain func(j orchestrator.Job) bool
 
 	choices []choice
-	ask     string // asks for a reply with the value; empty if only buttons set it
+	ask     string // prompt for a reply with the value; empty if only buttons can set it
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
 }
 
-// choice is a value that has a button.
+// choice is a value that users can set with a button.
 type choice struct {
 	label string
 	set   func(j *orchestrator.Job)
@@ -42,7 +43,7 @@ func fieldOf(p lang.Printer, code string) (field, bool) {
 	return field{}, false
 }
 
-// firstFields is how many fields the form shows in front of More.
+// firstFields is the number of fields that the form shows before More.
 const firstFields = 4
 
 // fields returns all fields in the order of their buttons.
@@ -97,14 +98,15 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one returns the choice of one value.
+// one returns a choice that sets a property to value.
 func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
 	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
 		return *at(&j) == value
 	}}
 }
 
-// words returns a field with a few values. Each has its stored form and its form for users. The first is the default.
+// words returns a field with a fixed list of values, each with its stored form and its form for users. The first
+// value is the default.
 func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
 	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
 	for _, word := range all {
@@ -128,7 +130,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText returns a reader for fields that accept any text.
+// setText returns a parser for fields that accept any text.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)
@@ -152,7 +154,7 @@ func limitChoices(p lang.Printer) []choice {
 	return choices
 }
 
-// longestLimit is the longest time limit that a user may set.
+// longestLimit is the maximum time limit of a job that a user may set.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {

@@ -40,7 +40,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 		f.job = st.Job
 		return f, err
 	}
-	// Load the draft again: it may have been changed, added or cancelled since the page was shown.
+	// Load the draft again, because a user may have changed, added or cancelled it since the page was shown.
 	j, err := s.loadDraft(ctx, f.job.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		err = orchestrator.ErrNoJob
@@ -91,7 +91,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the choice in a button. more reports whether that field is behind More.
+// choose sets a field to the value of a pressed button. more reports whether the field is behind More.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
@@ -102,7 +102,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bo
 	return f, field.more, err
 }
 
-// editPage returns the page with the first fields of a job, or those behind More.
+// editPage returns the page with the first fields of a job, or with the fields behind More if more is set.
 func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
@@ -111,7 +111,7 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 		if field.more != more {
 			continue
 		}
-		if field.code != "t" { // the prompt is at the end
+		if field.code != "t" { // the page shows the prompt at its end
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
 		buttons = append(buttons, newButton(field.label, opField, f.key, field.code))
@@ -150,7 +150,7 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 		Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
 }
 
-// modelPage returns the first page of a model menu. Its last page is the form again.
+// modelPage returns the first page of a model menu. After the choice, the menu shows the form again.
 func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, f form) (tgapi.Page, error) {
 	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}
 	choose := func(ctx context.Context, agent cli.Agent, model cli.ModelID, effort cli.Effort) (err error) {

@@ -12,12 +12,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// replyPatience is how long a page waits for a reply: a later one is a prompt.
+// replyPatience limits how long a page waits for a reply. Later replies are prompts.
 const replyPatience = 10 * time.Minute
 
-// awaited is a message that waits for a user's reply with the new value of a field.
+// awaited is the journal's record of a message that expects a reply with the new value of a field.
 type awaited struct {
-	Key   string                `json:"key,omitempty"` // of the job or the draft; empty for none
+	Key   string                `json:"key,omitempty"` // key of the job or draft; empty if no reply is expected
 	Field string                `json:"field,omitempty"`
 	From  orchestrator.PersonID `json:"from,omitempty"`
 	Until time.Time             `json:"until,omitzero"`
@@ -27,14 +27,14 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply makes the user's next reply to the pressed message the new value of a field.
+// awaitReply records that the user's next reply to the pressed message is the new value of a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
 }
 
-// stopAwaiting makes replies to a message prompts again.
+// stopAwaiting ends the wait for replies to a message. Later replies are prompts.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
 	if err != nil || !found || a.Key == "" {
@@ -46,7 +46,7 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 // Reply is a user's reply to a message of the bot.
 type Reply struct {
 	By   orchestrator.Press
-	To   int // the message of the bot
+	To   int // the bot's message
 	Text string
 }
 
@@ -55,13 +55,13 @@ type ReplyState int
 
 // The states of replies.
 const (
-	Prompt   ReplyState = iota // no page waited for the reply, so it is a prompt
-	Answered                   // handled; the page still waits for a reply
-	Done                       // handled; the page no longer has buttons
+	Prompt   ReplyState = iota // the page expects no reply, so the reply is a prompt
+	Answered                   // handled; the page still expects a reply
+	Done                       // handled; the page has no buttons any more
 )
 
-// Reply handles a reply for which a page waits. It calls answer, which marks the update handled, before it removes the
-// record of the wait. If a crash repeats the update in between, the reply is still not taken for a prompt.
+// Reply handles a reply that a page expects. It first calls answer, which marks the update handled, and then removes
+// the record of the wait. So if a crash repeats the update in between, the reply does not become a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil {

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RightsLine describes which actions a job may take without an approval.
+// RightsLine describes the actions that a job may take without an approval.
 func RightsLine(p lang.Printer, r orchestrator.Rights) string {
 	parts := []string{p.Text("cron.rights", rightsMode(p, r))}
 	if len(r.Rules) > 0 {
@@ -34,7 +34,7 @@ func rightsMode(p lang.Printer, r orchestrator.Rights) string {
 	return string(r.Mode)
 }
 
-// rightsFields returns the rights that a user can change. Only the configuration can grant bypass.
+// rightsFields returns the fields for the rights that users can change. Only the configuration can grant bypass.
 func rightsFields(p lang.Printer) []field {
 	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string {
 		return rightsMode(p, j.Rights)
@@ -57,10 +57,10 @@ func rightsFields(p lang.Printer) []field {
 	}
 }
 
-// linesField describes a field whose value is a list, which users write one entry per line.
+// linesField describes a field that contains a list. Users write one entry per line.
 type linesField struct {
 	code, label, ask string
-	none, noneButton string // the text of an empty list, and the button for it
+	none, noneButton string // text for an empty list, and label of the button that empties the list
 	at               func(*orchestrator.Rights) *[]string
 }
 
@@ -78,7 +78,7 @@ func (l linesField) field(p lang.Printer) field {
 				}
 			}
 			*l.at(&j.Rights) = list
-			return nil // the store checks the entries
+			return nil // the store validates the entries
 		},
 		choices: []choice{{
 			label: l.noneButton,

@@ -19,16 +19,16 @@ import (
 
 // ModelMenu turns messages into menus of agents, models and efforts.
 type ModelMenu interface {
-	// ChooseModel returns the first page of a menu. The page marks current, or the conversation's own choice if current has no
-	// agent. The menu calls choose at most once, and then shows the page that back returns.
+	// ChooseModel returns the first page of a menu. The page marks current as chosen, or the conversation's own
+	// choice if current has no agent. The menu calls choose at most once, and then shows the page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
 		error)
 }
 
-// Options configure a Screen. All are required but Jobs.
+// Options configures a Screen. All fields except Jobs are required.
 type Options struct {
-	Jobs    orchestrator.Jobs      // nil if ductor stores no jobs
+	Jobs    orchestrator.Jobs      // nil: jobs are not available
 	Journal orchestrator.CardStore // stores drafts of jobs
 	Models  ModelMenu
 	Now     func() time.Time
@@ -36,8 +36,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Screen lets users manage jobs. Its buttons contain the job's key and reload the job, so they work after a restart,
-// and old buttons do what their label says. It is safe for concurrent use.
+// Screen lets users manage jobs. Its buttons contain the key of a job and load the job again. So they work after a
+// restart, and old buttons still do what their labels say. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -54,7 +54,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return s.read(ctx, by, args)
 }
 
-// read parses a request and returns the page of its draft.
+// read parses the words of a request and returns the page of its draft.
 func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
 	j, err := s.o.Jobs.ReadJob(by.Conversation, request)
 	if err == nil {
@@ -163,7 +163,8 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run starts a job now. The button contains the number of runs when it was drawn, so two presses start one run.
+// run starts a job now. The button contains the number of runs at the time it was created, so two presses start one
+// run.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
 	count string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -196,5 +197,5 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key s
 	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 }
 
-// runsOf returns the number of finished and open runs of a job.
+// runsOf returns the number of finished and running runs of a job.
 func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

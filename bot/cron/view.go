@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a page, in characters; runsShown is a number of runs.
+// Limits of a page in characters, and runsShown, the maximum number of runs.
 const (
 	nameShown   = 64
 	promptShown = 600
@@ -172,7 +172,7 @@ func section(j orchestrator.Job) string {
 	return "[jobs." + render.Cut(j.Name, nameShown) + "]"
 }
 
-// settings describes the rights of a job, and its fields that differ from their defaults.
+// settings describes the rights of a job, and the fields that differ from their defaults.
 func (s *Screen) settings(j orchestrator.Job) []string {
 	p := s.o.Lang.Of(j.Conversation.Chat)
 	lines := []string{RightsLine(p, j.Rights)}

@@ -33,7 +33,7 @@ type Screen struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
-	asking  sync.Mutex // held while asking one chat
+	asking  sync.Mutex // serializes the questions
 	mu      sync.Mutex
 	service Service
 }
@@ -56,11 +56,11 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the chat, unless it has been asked before.
+// RichWouldHelp implements card.Displays. It asks the chat once.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // the next answer asks
+		return nil // ask after the next answer
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -122,7 +122,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what
 func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // the next card notices it again
+		return nil // the next card reports it again
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

@@ -19,8 +19,9 @@ import (
 // Action is the action of a Screen's buttons.
 const Action = "F"
 
-// Screen handles /get, /put and /files. The choices of its buttons are stored here, and a button carries a nonce: so a
-// button of an earlier page, of another chat or of a time before a restart changes nothing. Safe for concurrent use.
+// Screen handles /get, /put and /files. It stores in memory what each page shows, and a button contains the nonce of
+// its page. So a button of an earlier page, of another chat or from before a restart has no effect. Safe for
+// concurrent use.
 type Screen struct {
 	*Sender
 
@@ -36,20 +37,20 @@ func NewScreen(s *Sender) *Screen {
 	return &Screen{Sender: s, views: map[string]view{}}
 }
 
-// maxViews is the number of remembered pages, in all chats.
+// maxViews limits the number of remembered pages of all chats.
 const maxViews = 256
 
 // view is the page that a message shows.
 type view struct {
 	conversation orchestrator.ConversationID
-	dir          string // absolute; empty means the list of the roots
+	dir          string // absolute path; empty for the list of roots
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int
 }
 
-// A list of more than manyEntries entries may be incomplete, because reading a directory has a limit. Only few entries
-// are left out for other reasons.
+// manyEntries is the length from which a list may be incomplete, because the number of entries read from a directory
+// has a limit.
 const manyEntries = 800
 
 // Operations of the buttons.
@@ -98,8 +99,7 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	}
 }
 
-// Put answers "/put [PATH]". It writes content to a file of the project. name is the name that the sender gave the
-// file.
+// Put answers "/put [PATH]". It writes content to a file of the project. name is the file's name in the message.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string,
 	content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -218,7 +218,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
-// moved forgets a page that its message no longer shows.
+// moved returns a function that forgets a page after another page has replaced it.
 func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {
@@ -230,7 +230,7 @@ func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (
 	}
 }
 
-// above returns the parent directory of a view. Above a root it returns "", the list of the roots.
+// above returns the parent directory of a view. The parent of a root is "", the list of roots.
 func (v view) above() string {
 	for _, root := range v.roots {
 		if rel, err := filepath.Rel(root, v.dir); err == nil && filepath.IsLocal(rel) && rel != "." {

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxAlbum is Telegram's limit for the pictures of an album.
+// maxAlbum is Telegram's limit for the number of pictures in an album.
 const maxAlbum = 10
 
 // Store stores messages to be sent; see orchestrator.Journal.
@@ -24,7 +24,7 @@ type Store interface {
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
 
-// Options configures a Sender. All fields but Marks are required.
+// Options configures a Sender. All fields except Marks are required.
 type Options struct {
 	Files    orchestrator.Files
 	Messages *message.Messages
@@ -49,8 +49,8 @@ func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, 
 	return s.send(ctx, to, at, key, files, nil)
 }
 
-// send is SendFiles with an extra message, whose text answer returns. send passes the errors of rejected files to
-// answer, and stores the message together with the files.
+// send is SendFiles with an additional message. It passes the errors of rejected files to answer, which returns the
+// text of that message, and stores the message together with the files.
 func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
@@ -78,7 +78,7 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	return refused, nil
 }
 
-// read reads files into the spool and returns their messages. refused lists the files that it does not send.
+// read copies files into the spool and returns their messages. refused lists the files that cannot be sent.
 func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace,
 	files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
 	seen := map[string]bool{}
@@ -135,8 +135,7 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a file to contents. A picture joins the album of the pictures before it. Any other file becomes a
-// separate message.
+// appendFile adds a file to contents. A picture joins the preceding album. Any other file becomes a separate message.
 func appendFile(contents []message.Content, f message.File) []message.Content {
 	last := len(contents) - 1
 	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {
@@ -149,15 +148,15 @@ func appendFile(contents []message.Content, f message.File) []message.Content {
 // isAlbum reports whether a message shows pictures without further text.
 func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
-// forget removes the spooled content of messages that are not stored.
+// forget removes the spooled files of messages that were not stored.
 func (s *Sender) forget(contents []message.Content) {
 	for _, c := range contents {
 		s.Spool.Forget(c.Files...)
 	}
 }
 
-// Deliver sends the files that the answer of a turn names, once for each turn. For a file that it cannot send, it posts
-// the reason in the chat.
+// Deliver sends the files that a turn's answer names, once for each turn. If it cannot send a file, it posts the
+// reason in the chat.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
 		return nil

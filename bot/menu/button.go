@@ -21,7 +21,7 @@ const (
 	JobModelAction   = "u"
 )
 
-// commands maps the actions of buttons to the commands that open their menus.
+// commands maps each action of a menu's buttons to the command that opens the menu.
 func commands() map[string]string {
 	return map[string]string{
 		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue",
@@ -47,14 +47,14 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// paged returns the range of choices, of n, that a page shows, and the buttons for the other pages.
+// paged returns the range of the n choices that a page shows, and the buttons for the other pages.
 func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
 
 // op is the operation of a menu button.
 type op struct {
-	kind byte // an op constant
+	kind byte // one of the constants below
 	arg  int
 }
 

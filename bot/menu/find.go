@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find implements consult.Models. If the models that are already known are not enough to find the model, it waits until
-// the agents have listed theirs.
+// Find implements consult.Models. If the known models do not include the name, Find waits until the agents have
+// listed their models.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)
@@ -20,8 +20,8 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	return c, problem, err
 }
 
-// find looks up a model among the models known now. If a problem remains that the pending agents could settle, calling
-// with waits for them.
+// find looks up a model among the known models. If a pending agent may have the model, calling with waits for that
+// agent and looks again.
 func (k *Menus) find(
 	ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, unsettled *naming.Problem,
 ) (c naming.Choice, problem *naming.Problem, err error) {

@@ -16,13 +16,13 @@ type choices interface {
 	label(p lang.Printer, name string) string // the label of a button
 	// text returns the text above the buttons. now is the current choice.
 	text(p lang.Printer, now string) string
-	stays(p lang.Printer, now string) string // describes the current choice, which stays if the user chose nothing
-	// choose stores a choice. said is the text that replaces the menu. short is the text that answers the press.
+	stays(p lang.Printer, now string) string // describes the current choice for a user who chose nothing
+	// choose stores a choice. said replaces the menu, and short is the answer to the press.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 		name string) (said, short string, err error)
 }
 
-// listMenu is one open menu with a single list and a button for each choice.
+// listMenu is an open menu with a single list and a button for each choice.
 type listMenu struct {
 	frame
 	of     choices

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// meantModels are the models that a mistyped or ambiguous name may mean. It implements choices.
+// meantModels contains the models that a mistyped or ambiguous name may mean. It implements choices.
 type meantModels struct {
 	service Service
 	problem *naming.Problem
@@ -22,7 +22,7 @@ func (m meantModels) names() (all []string) {
 	return all
 }
 
-// nameOf returns the name by which users choose a model: "claude/opus", "codex high".
+// nameOf returns the name that users type for a model, such as "claude/opus" or "codex high".
 func nameOf(c naming.Choice) string {
 	name := string(c.Agent)
 	if c.Model != "" {

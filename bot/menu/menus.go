@@ -13,22 +13,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures Menus. All fields but Offers are required.
+// Options configures Menus. All fields except Offers are required.
 type Options struct {
 	Service Service
-	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
-	Go      func(func(ctx context.Context))                                    // runs work that no command waits for
+	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits a message; does not wait
+	Go      func(func(ctx context.Context))                                    // starts a function in its own goroutine
 	Now     func() time.Time
 	Lang    *lang.Choices
-	Aliases func() map[string]naming.Alias // aliases of models, now; see naming.Names
+	Aliases func() map[string]naming.Alias // returns the current aliases of models; see naming.Names
 	Offers  Offers
 }
 
 // Menus manages the open menus. Safe for concurrent use.
 //
-// The choices are stored here, not in the buttons. A button contains a nonce, an index and the step of the menu for
-// which it was made. So Menus recognizes outdated buttons: of an earlier step, of another conversation, of an expired
-// menu, or from before a restart. They change nothing.
+// The choices are stored here, not in the buttons. A button contains a nonce, an index and the step of its menu. So
+// Menus recognizes outdated buttons, which have no effect: buttons of an earlier step, of another conversation, of an
+// expired menu, or from before a restart.
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
@@ -42,7 +42,7 @@ type Menus struct {
 	byID map[string]openMenu // by nonce
 }
 
-// openMenu is a menu of a conversation whose buttons work.
+// openMenu is a menu of a conversation that has not expired.
 type openMenu struct {
 	menu
 	in      orchestrator.ConversationID
@@ -57,17 +57,16 @@ func New(o Options) *Menus {
 	}
 }
 
-// menu is one open menu. The lock of Menus guards it until it is done.
+// menu is one open menu. The lock of Menus guards it until the user has chosen.
 type menu interface {
 	common() *frame
 	// view returns the page that the message shows now.
 	view() tgapi.Page
-	// press applies one press. It ignores presses that this step of the menu does not have.
+	// press applies a press. It ignores buttons that do not belong to the current step.
 	press(o op) state
-	// unchanged describes the current choice, which stays if the user chose nothing.
+	// unchanged describes the current choice for a user who chose nothing.
 	unchanged() string
-	// store stores the user's choice. said is the text that replaces the menu. short is the text that answers the
-	// press.
+	// store stores the user's choice. said replaces the menu, and short is the answer to the press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
@@ -79,13 +78,13 @@ func lastPage(m menu, said string) tgapi.Page {
 	return tgapi.Page{Text: said}
 }
 
-// frame has the fields common to all menus.
+// frame contains the fields that all menus share.
 type frame struct {
 	lang   lang.Printer
 	action string // action of its buttons
 	nonce  string
 	step   int               // incremented by every press; buttons of another step are stale
-	end    func() tgapi.Page // returns the final page; nil: a page with the result
+	end    func() tgapi.Page // returns the final page; nil: show the result
 }
 
 func (f *frame) common() *frame { return f }
@@ -116,15 +115,15 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	return m.view()
 }
 
-// openLoading registers a model menu and returns its first page. The caller sends the page, and passes its message to
-// sent. When the models of all agents are known, the menu edits this message.
+// openLoading registers a model menu and returns its first page. The caller sends the page, and passes the id of its
+// message to sent. When all agents have listed their models, the menu edits this message.
 func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // the menu stays as it is; the user can open it again
+			return // the menu stays unchanged, and the user can open it again
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {
@@ -155,7 +154,7 @@ func (k *Menus) show(nonce string, message int) {
 	k.edit(m.in, message, page)
 }
 
-// forget drops expired menus, and the oldest ones if too many are open.
+// forget drops expired menus. If too many menus are open, it also drops the oldest.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
@@ -182,8 +181,8 @@ func edited(text string, page tgapi.Page) Answer {
 	return Answer{Answer: tgapi.Answer{Text: text, Edit: page}}
 }
 
-// Press handles a press. data is the button's data without the action. If it returns an error, the choice was not
-// stored, and an Edit shows that.
+// Press handles a press. data is the button's data without the action. If the choice cannot be stored, Press returns
+// the error and shows it with Options.Edit.
 func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data string) (Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	nonce, step, o, ok := parseData(data)
@@ -199,7 +198,7 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 		k.mu.Unlock()
 		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:
-		page := m.view() // even if it is the same page: the last edit may never have arrived
+		page := m.view() // send even an unchanged page, because the last edit may have failed
 		k.mu.Unlock()
 		return edited(p.Text("menu.moved-on"), page), nil
 	}

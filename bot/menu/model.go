@@ -2,6 +2,7 @@ package menu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,10 +24,11 @@ type modelMenu struct {
 	agent   int // index into entries; -1 while the user chooses an agent
 	model   int // index into the agent's models; -1 while the user chooses a model
 	page    int
-	chosen  naming.Choice // set when the menu is done
+	chosen  naming.Choice // set when the user has chosen
 }
 
-// Model answers "/model" by opening the menu. If sent is not nil, the caller calls it with the message of the page.
+// Model answers "/model" by opening the menu. If sent is not nil, the caller must pass it the id of the page's
+// message.
 func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Page, sent func(message int), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
@@ -57,11 +59,11 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of the agents whose models were unknown.
+// fill adds the models of agents that were still loading.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// buttons choose by index, so the others must not move
+		// Buttons refer to entries by index, so keep all other entries in place.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}
@@ -69,15 +71,15 @@ func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.enterOnly()
 }
 
-// enterOnly opens the only usable agent, unless the user has already pressed a button.
+// enterOnly opens the models of the only usable agent, unless the user has pressed a button.
 func (m *modelMenu) enterOnly() {
 	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
 }
 
-// ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
-// asks to wait, and later returns the page that replaces it.
+// ModelByName chooses the model with a name. If an agent must list its models first, page asks the user to wait.
+// later then returns the page that replaces it.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
@@ -102,14 +104,14 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound stores the model that a name means, or explains why the name means none. It shows buttons for the models
-// that the name may mean.
+// chooseFound stores the model with a name, or explains why no model can be chosen. If the name is ambiguous, it
+// shows a button for each possible model.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	// the user cares most about the model, so choose it without the effort
+	// the model matters most to the user, so choose it without the effort
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
@@ -121,7 +123,7 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // Effort answers "/effort". If args names an effort, it sets the effort of the current model. Otherwise it shows the
-// efforts of the model.
+// model's efforts.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
@@ -129,7 +131,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // then efforts of other agents are not offered
+	if args != "" { // accept only efforts of the current model
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -158,7 +160,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts is the knowledge about a model's efforts.
+// efforts describes whether a model has efforts.
 type efforts int
 
 const (
@@ -188,9 +190,8 @@ func (m *modelMenu) enterCurrent() efforts {
 	return effortsUnknown
 }
 
-// Named returns the model that a name before a prompt means, such as "fast" in "@fast explain this". It returns false
-// if the name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an
-// agent.
+// Named returns the model for a name before a prompt, such as "fast" in "@fast explain this". It returns false if the
+// name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,
@@ -261,34 +262,49 @@ type NewAgent struct{ ID, Name, Program string }
 
 // Offers adds new agents to the configuration. Safe for concurrent use.
 type Offers struct {
-	// Next returns the agents that were not offered yet, and records that they are now. nil means that there are none.
+	// Next returns the agents that were not offered yet, and records that they are now. It may read the disk. If it is
+	// nil, there are none.
 	Next func() []NewAgent
-	// Add adds an agent, which is used after a restart.
-	Add func(id string) error
+	// Add adds an agent to the file of the configuration, and reloads it. The error is ErrNotLoaded if only that failed.
+	Add func(ctx context.Context, id string) error
 }
 
-// Offers returns a page for each new agent. Each agent is offered once, to an owner in a private chat.
-func (k *Menus) Offers(by orchestrator.Press) (pages []tgapi.Page) {
+// ErrNotLoaded reports that an agent was added to a configuration that cannot be loaded.
+var ErrNotLoaded = errors.New("the configuration cannot be loaded")
+
+// Offer calls show with a page for each new agent, until show fails. Each agent is offered once, to an owner in a
+// private chat. Offer does not wait for that, because it takes time to find programs.
+func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Page) error) {
 	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
-		return nil
+		return
 	}
 	p := k.lang.Of(by.Conversation.Chat)
-	for _, a := range k.offers.Next() {
-		pages = append(pages, tgapi.Page{Text: p.Text("menu.agent-offer", a.Name, a.Program), Keyboard: tgapi.Keyboard{{
-			tgapi.NewButton(p.Text("menu.agent-add", a.Name), OfferAction, a.ID),
-			tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
-		}}})
-	}
-	return pages
+	k.spawn(func(ctx context.Context) {
+		for _, a := range k.offers.Next() {
+			page := tgapi.Page{Text: p.Text("menu.agent-offer", a.Name, a.Program), Keyboard: tgapi.Keyboard{{
+				tgapi.NewButton(p.Text("menu.agent-add", a.Name), OfferAction, a.ID),
+				tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
+			}}}
+			if show(ctx, page) != nil {
+				return // the store has reported the error, and ductor agents still lists the agents
+			}
+		}
+	})
 }
 
 // PressOffer handles a press of a button below an offer.
-func (k *Menus) PressOffer(_ context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	if id, no := strings.CutPrefix(data, "-"); no {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-declined", id)}}, nil
 	}
-	if k.offers.Add == nil || k.offers.Add(data) != nil { // the buttons stay
+	if k.offers.Add == nil {
+		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
+	}
+	switch err := k.offers.Add(ctx, data); {
+	case errors.Is(err, ErrNotLoaded):
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
+	case err != nil: // the buttons stay
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

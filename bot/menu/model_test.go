@@ -1,10 +1,13 @@
 package menu
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ductor/bot/tgapi"
@@ -255,28 +258,37 @@ func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 // TestOffersAreForOwners tests that only an owner in a private chat uses up the offer of a new agent.
 func TestOffersAreForOwners(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
-		asked := 0
+		asked, failure := 0, errors.New("full")
 		r.offers = Offers{
 			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
-			Add:  func(id string) error { return errors.New("full") },
+			Add:  func(context.Context, string) error { return failure },
+		}
+		offers := func(by orchestrator.Press) (pages []tgapi.Page) {
+			r.Offer(by, func(_ context.Context, page tgapi.Page) error { pages = append(pages, page); return nil })
+			synctest.Wait()
+			return pages
 		}
 		press := by(owner)
-		if pages := r.Offers(press); pages != nil || asked > 0 {
+		if pages := offers(press); pages != nil || asked > 0 {
 			t.Errorf("a user is offered %v", pages)
 		}
 		press.Role = orchestrator.RoleOwner
 		press.Conversation.Chat = group
-		if pages := r.Offers(press); pages != nil || asked > 0 {
+		if pages := offers(press); pages != nil || asked > 0 {
 			t.Errorf("a group is offered %v", pages)
 		}
 		press.Conversation.Chat = owner
-		pages := r.Offers(press)
+		pages := offers(press)
 		if len(pages) != 1 || !slices.Equal(buttonNames(pages[0].Keyboard), []string{"Add OpenCode", "Not now"}) {
 			t.Fatalf("an owner is offered %v", pages)
 		}
 		_, data, _ := strings.Cut(pages[0].Keyboard[0][0].Data, ":")
 		if a, err := r.PressOffer(t.Context(), press, data); err != nil || a.Edit.Text != "" || a.Text == "" {
 			t.Errorf("an error becomes %+v, %v", a, err)
+		}
+		failure = fmt.Errorf("%w: a wrong key", ErrNotLoaded)
+		if a, err := r.PressOffer(t.Context(), press, data); err != nil || !strings.Contains(a.Edit.Text, "/reload") {
+			t.Errorf("an error elsewhere in the file becomes %+v, %v", a, err)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// whyNot explains in the chat why a name cannot be chosen.
+// whyNot explains in the chat why the named model cannot be chosen.
 func whyNot(p lang.Printer, w *naming.Problem) string {
 	name := render.Cut(w.Name, 60)
 	switch w.Kind {

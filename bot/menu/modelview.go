@@ -13,7 +13,7 @@ import (
 	"ductor/lang"
 )
 
-// This file has the pages of the model menu for each step, and the effect of a press.
+// This file contains the pages of the model menu for each step, and handles presses.
 
 // press implements menu.
 func (m *modelMenu) press(o op) state {
@@ -59,7 +59,7 @@ func (m *modelMenu) back() {
 	}
 }
 
-// enterAgent opens the page of the agent's models that contains the current one.
+// enterAgent opens the models of an agent, on the page with the current model.
 func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {
@@ -78,7 +78,7 @@ func (m *modelMenu) choose(effort cli.Effort) state {
 	return stateDone
 }
 
-// isCurrent reports whether the conversation uses model: by choice, or as the agent's default if none is chosen.
+// isCurrent reports whether the conversation uses model, by choice or as the agent's default.
 func (m *modelMenu) isCurrent(model cli.Model) bool {
 	if m.current.Agent != m.entries[m.agent].Agent {
 		return false
@@ -162,7 +162,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
 }
 
-// factsText describes a model's context size and price, as far as known.
+// factsText describes a model's context size and price, if known.
 func factsText(p lang.Printer, m cli.Model) string {
 	var known []string
 	if m.Context > 0 {

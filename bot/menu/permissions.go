@@ -30,7 +30,7 @@ type permissionPage int
 
 const (
 	pageModes  permissionPage = iota
-	pageBypass                // bypass was pressed and needs a confirmation
+	pageBypass                // bypass was pressed and must be confirmed
 	pageRules
 	pageTools
 )
@@ -52,8 +52,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions". If args names a mode, it sets the mode at once. Otherwise it opens the menu. In
-// both cases bypass needs a confirmation.
+// Permissions answers "/permissions". If args names a mode, it sets the mode. Otherwise it opens the menu. Bypass
+// always needs a confirmation.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
@@ -88,7 +88,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
 }
 
-// modeAndTime parses a mode, and the duration that may follow bypass.
+// modeAndTime parses a mode. A duration may follow bypass.
 func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok bool) {
 	if mode, ok := modeNamed(text); ok {
 		return mode, 0, true
@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, and which part of it the conversation's agent does not support.
+// line explains a mode, and names the part that the conversation's agent does not support.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {
@@ -118,7 +118,7 @@ func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	return line
 }
 
-// refused reports whether the conversation's agent runs no turn in a mode.
+// refused reports whether the conversation's agent does not support a mode.
 func (m *permissionMenu) refused(mode cli.PermissionMode) bool {
 	return slices.Contains(m.now.Refused, mode)
 }
@@ -127,7 +127,8 @@ func (m *permissionMenu) modeLine(mode cli.PermissionMode) string {
 	return string(mode) + ": " + meaningOf(m.lang, mode)
 }
 
-// modeNamed returns the mode with a name. "accept edits" and "acceptEdits" mean accept-edits.
+// modeNamed returns the mode with a name. It accepts spaces and capitals: "accept edits" and "acceptEdits" mean
+// accept-edits.
 func modeNamed(name string) (cli.PermissionMode, bool) {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "")
 	for _, mode := range cli.PermissionModes() {

@@ -37,8 +37,8 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
-// roleNamed returns the role with exactly this name, or else one whose name differs only in case. A configured role
-// named "none" takes precedence over the word for no role.
+// roleNamed returns the role with exactly this name, or else a role whose name differs only in case. A configured
+// role with the name "none" has priority over the word for no role.
 func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },
@@ -83,7 +83,7 @@ func (roles) stays(p lang.Printer, now string) string {
 	return p.Text("menu.role-unchanged", roleLabel(p, now))
 }
 
-// choose implements choices. Its text names the agent, because a role can choose the agent.
+// choose implements choices. The text for the user names the agent, because a role can choose one.
 func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 	name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {

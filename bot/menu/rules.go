@@ -12,9 +12,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file has the part of the permissions menu that lists the users' rules, each with a button that revokes it.
+// This file contains the part of the permissions menu that lists the users' rules. Each rule has a button that
+// revokes it.
 
-// ruleShown bounds the text of a rule in the list and in a button.
+// Maximum lengths of a rule in the list and in a button.
 const (
 	ruleShown  = 300
 	ruleButton = 40

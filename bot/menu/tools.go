@@ -14,10 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file has the part of the permissions menu that shows and changes the available tools.
+// This file contains the part of the permissions menu that shows and changes the available tools.
 
-// tools answers "/permissions tools". With "no shell web" or "only read search" it sets the list at once, with "all" it
-// removes the list, and without an argument it opens the page.
+// tools answers "/permissions tools". An argument such as "no shell web" or "only read search" sets the list, and
+// "all" removes it. Without an argument, tools opens the page.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
 	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
@@ -41,7 +41,7 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
 
-// pressTools switches one kind of tools on or off, or allows all of them.
+// pressTools enables or disables one kind of tools, or allows all of them.
 func (m *permissionMenu) pressTools(o op) state {
 	kinds, list := tools.Kinds(), cli.ToolList{Only: m.now.Tools.Only, Denied: slices.Clone(m.now.Tools.Denied)}
 	switch kind := string(o.kind); {

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// words are the values of a setting that a conversation can choose.
+// words contains the values of a setting that a conversation can choose.
 type words struct {
 	action  string // action of the menu's buttons
 	which   lang.Key
@@ -58,7 +58,7 @@ func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	return w
 }
 
-// Setting returns the handler of a setting's command. If the command has a word, the handler sets that value at once.
+// Setting returns the handler of a setting's command. If the command has an argument, the handler sets that value.
 // Otherwise it opens the menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
 	w := k.wordsOf(of)

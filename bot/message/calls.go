@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Do makes the call for a step that Begin returned. Its errors are meant for the outbox: ErrOtherForm if the next step
-// shows the same content in another way, ErrNotNeeded if there is no step.
+// Do makes the call for a step that Begin returned. Its errors are for the outbox. It returns ErrOtherForm if the
+// next step shows the same content in another way, and ErrNotNeeded if no step is left.
 func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 	switch step {
 	case Send:
@@ -33,7 +33,7 @@ func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 func (m *Message) send(ctx context.Context, want Content) error {
 	if err := m.save(ctx, orchestrator.Sending, 0); err != nil {
 		m.mu.Lock()
-		m.row.State = orchestrator.Pending // it was not sent
+		m.row.State = orchestrator.Pending // the message was not sent
 		m.mu.Unlock()
 		return err
 	}
@@ -72,10 +72,10 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 }
 
-// maxRepeats limits the copies of a message whose outcome stays unknown.
+// maxRepeats limits how often a message with an unknown outcome is sent.
 const maxRepeats = 6
 
-// mayResend reports whether to send want again although it may have arrived, and counts that.
+// mayResend reports whether to send want again although it may have arrived. It counts the attempt.
 func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +96,7 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 	})
 }
 
-// replyTo returns the message to reply to. If the group became a supergroup, message numbers of the old chat mean
-// nothing in the new one.
+// replyTo returns the message to reply to, or 0. If the group became a supergroup, ids from the old chat are invalid.
 func (m *Message) replyTo(want Content) int {
 	if m.To().Chat != m.spec.To.Chat {
 		return 0
@@ -115,7 +114,8 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.renderText(want.Text, render.MessageLimit), want.Keyboard)
 }
 
-// richContent returns the rich content to show: nil for a plain message, or if Telegram rejected it.
+// richContent returns the rich content to show. It returns nil for a plain message, or if Telegram rejected the
+// content.
 func (m *Message) richContent(want Content) []render.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +150,7 @@ func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	return true
 }
 
-// record saves the state in the store. It makes no call.
+// record saves the state in the store. It makes no call to Telegram.
 func (m *Message) record(ctx context.Context) error {
 	m.mu.Lock()
 	late, state, id := m.storage == behind, m.row.State, m.row.ID
@@ -163,7 +163,7 @@ func (m *Message) record(ctx context.Context) error {
 	return outbox.ErrNotNeeded
 }
 
-// nextFallback chooses another way to show content that Telegram rejected. It returns false if none is left.
+// nextFallback chooses another way to show content that Telegram rejected. It returns false if no way is left.
 func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +189,7 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.finishEdits(keep, want)
-	case tgapi.ChatMoved: // bots cannot edit messages that a group had before it became a supergroup
+	case tgapi.ChatMoved: // after a group became a supergroup, bots cannot edit its older messages
 		if want.Lifecycle == EditOnly {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
@@ -213,8 +213,8 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	return err
 }
 
-// finishEdits records that no edit remains to be made. It writes to the store only if the stored row owes content, or
-// if the message now shows its end.
+// finishEdits records that the message needs no further edit. It writes to the store only if the stored row still has
+// content to send, or if the message now shows its end.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -223,7 +223,7 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// updateEnd records whether a message shows its end. It reports whether that changed.
+// updateEnd records whether a message shows its final content. It reports whether that changed.
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,7 +240,7 @@ func (m *Message) updateEnd(shown Content) bool {
 func (m *Message) remove(ctx context.Context, want Content) error {
 	err := m.all.client.Delete(ctx, m.To().Chat, m.ID())
 	switch f := tgapi.FaultOf(err); f.Kind {
-	case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or already deleted
+	case tgapi.BadRequest, tgapi.MessageGone: // the message is too old, or already deleted
 		if want.Text.Text != "" {
 			m.mu.Lock()
 			m.fallbacks |= undeletable
@@ -255,7 +255,7 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// renderText applies the message's fallbacks to a text: a note that its topic is gone, or plain text without
+// renderText applies the message's fallbacks to a text: a note that the topic is gone, or plain text without
 // formatting. The result has at most limit units.
 func (m *Message) renderText(t render.Text, limit int) render.Text {
 	m.mu.Lock()
@@ -301,7 +301,7 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 }
 
 // rejectFiles chooses a fallback for files that Telegram rejected: documents instead of pictures, and finally a text
-// with Telegram's reason. It returns false if none is left.
+// with Telegram's reason. It returns false if no fallback is left.
 func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,8 +325,8 @@ func (m *Message) has(f fallbacks) bool {
 	return m.fallbacks&f != 0
 }
 
-// forgetFiles removes the spooled files of a message that will not be sent again. If an owed message may be missing in
-// the chat, it sends a notice about that.
+// forgetFiles removes the spooled files of a message that will not be sent again. If a stored message may be missing
+// in the chat, forgetFiles sends a notice.
 func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.SendState) {
 	if len(c.Files) == 0 || m.all.spool == nil || now == orchestrator.Pending || now == orchestrator.Sending {
 		return

@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Early creates a message that is sent at once, before any other message of its chat and before it is stored. Keep and
-// Kept store it later, together with the event that caused it.
+// Early creates a message that is sent immediately, before other messages of its chat and before it is stored. Keep
+// and Kept store it later, together with the event that caused it.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early
@@ -21,8 +21,8 @@ func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, l
 // Keep returns the row to store for an early message. If ductor restarts before the message shows last, the next
 // process makes it show last. Keep returns false if the message already shows last, or may show it.
 //
-// The caller must call Kept after every Keep that returned a row. Until then, a message whose sending has not begun
-// waits, so that only one process sends it: this one or the next.
+// After every Keep that returned a row, the caller must call Kept. Until then, the message is not sent unless sending
+// has already begun. So only one process sends it: this one or the next.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,15 +41,14 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked ends the precedence of a message that the store does not have.
+// forgetLocked ends the priority of a message that is not stored.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
 	}
 }
 
-// Kept reports to the message whether the row that Keep returned, if any, was stored. It then updates the chat to the
-// current content.
+// Kept reports whether the row that Keep returned was stored. It then updates the chat to the current content.
 func (m *Message) Kept(stored bool) {
 	m.mu.Lock()
 	switch {
@@ -66,7 +65,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release stops to hold back an early message once the store has nothing left to send of it.
+// release removes an early message from owed.held once its stored row has no content left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

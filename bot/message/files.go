@@ -12,10 +12,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Spool stores the content of files until they are sent. A file is read once, so users get the content of that moment.
+// Spool stores the content of files until they are sent. It copies a file when it is added, so users get the content
+// of that moment.
 type Spool struct{ root *os.Root }
 
-// OpenSpool creates the directory if it is missing, and removes files that no message owes.
+// OpenSpool creates the directory if it is missing, and removes files that belong to no unsent message.
 func OpenSpool(ctx context.Context, dir string, store orchestrator.MessageStore) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of files to be sent: %w", err)
@@ -55,7 +56,8 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	return err
 }
 
-// Put stores content and returns the name for File.Spooled. When it returns, the content survives a power failure.
+// Put stores content and returns the name for File.Spooled. After Put has returned, the content survives a power
+// failure.
 func (s *Spool) Put(content []byte) (name string, err error) {
 	name = rand.Text()
 	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

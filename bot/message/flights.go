@@ -7,12 +7,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// flights counts the messages of each chat that were sent to Telegram, but whose number is not stored yet. A user may
+// flights counts the messages of each chat that were sent to Telegram but whose id is not stored yet. A user may
 // already see such a message and reply to it.
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int
-	landed chan struct{} // closed when the next one is stored
+	landed chan struct{} // closed when the next message is stored
 }
 
 func newFlights() *flights {
@@ -35,7 +35,8 @@ func (f *flights) end(chat int64) {
 	f.landed = make(chan struct{})
 }
 
-// next returns a channel that is closed when the next message of a chat is stored, or nil if none is being sent.
+// next returns a channel that is closed when the next message of a chat is stored, or nil if no message is being
+// sent.
 func (f *flights) next(chat int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +46,8 @@ func (f *flights) next(chat int64) <-chan struct{} {
 	return f.landed
 }
 
-// Await waits until the store knows the message with a number in a conversation. It gives up once no message of the
-// chat is being sent, or ctx is done.
+// Await waits until the store contains the message with an id. It returns early if no message of the chat is being
+// sent, or if ctx is done.
 func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
 	for {
 		landed := s.flights.next(in.Chat)

@@ -11,27 +11,27 @@ import (
 )
 
 // Message is one message of a chat. It has one of these states:
-//   - Pending: it waits
-//   - Sending: it is being sent
-//   - Sent: it is in the chat
-//   - Unknown: it may be in the chat
-//   - Failed: it was rejected permanently
-//   - Removed: it is gone
+//   - Pending: not sent yet
+//   - Sending: being sent
+//   - Sent: in the chat
+//   - Unknown: perhaps in the chat
+//   - Failed: rejected permanently
+//   - Removed: deleted
 //
-// The state is stored before each call that sends and after every call, so that the next process continues with the
+// The state is stored before each call that sends, and after every call, so that the next process continues with the
 // existing message. If the outcome of sending is unknown, the message is not sent again. An edit is repeated.
 //
-// If Spec.Content is set, the producer of the message calls Update. Otherwise the producer itself decides when to make
-// calls, with Begin and Do, from one goroutine at a time. Safe for concurrent use.
+// If Spec.Content is set, the producer of the message calls Update. Otherwise the producer calls Begin and Do itself,
+// from one goroutine at a time. Safe for concurrent use.
 type Message struct {
 	all  *Messages
 	spec Spec
 	log  *slog.Logger
 
-	writing   sync.Mutex // held during a write, so that the store gets the newest state
+	writing   sync.Mutex // held during a write, so that an older state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // replaces Spec.Called: gets the result of a call and repeats a failed one; may be nil
+	landed    func(err error) // handles and repeats calls instead of Spec.Called; may be nil
 	row       orchestrator.Message
 	storage   storage
 	shown     string // fingerprint of the content that the chat shows; empty if unknown
@@ -42,35 +42,35 @@ type Message struct {
 // trouble records the problems of a message.
 type trouble struct {
 	refusal     tgapi.FaultKind // why Telegram rejected the last content
-	replacement string          // text that replaces files that Telegram rejected
-	lost        []byte          // content that may have arrived before ductor stopped
-	repeats     int             // how often it was sent again, see Repeats
+	replacement string          // text instead of the files that Telegram rejected
+	lost        []byte          // content that may have arrived before ductor died
+	repeats     int             // number of times it was sent again; see maxRepeats
 }
 
-// storage is the relation of the stored row to the message.
+// storage describes whether the stored row is up to date.
 type storage int
 
 const (
 	unread    storage = iota // not read yet
-	kept                     // the store has the current state
-	behind                   // the store has an older state
-	early                    // not stored: the message is sent first
-	putting                  // being stored together with its cause; sending must wait
+	kept                     // the store contains the current state
+	behind                   // the store contains an older state
+	early                    // not stored, because the message is sent first
+	putting                  // being stored together with the event that caused it; sending must wait
 	overtaken                // like putting, but the state has changed since
 )
 
-// fallbacks is a set of other ways to show a message, chosen because of Telegram's answers.
+// fallbacks is a set of other ways to show a message, chosen after Telegram rejected a call.
 type fallbacks uint8
 
 const (
-	inMainTopic       fallbacks = 1 << iota // the topic is gone; the message has a note about it
+	inMainTopic       fallbacks = 1 << iota // the topic is gone, so the message mentions that
 	withoutFormatting                       // Telegram rejected the formatting
-	sentTwice                               // a user deleted the message
-	undeletable                             // Telegram refuses to delete it
+	sentTwice                               // a user deleted the message, so it was sent again
+	undeletable                             // Telegram does not delete it
 	asDocuments                             // Telegram rejected the pictures
-	asText                                  // Telegram rejected the files; the message shows a text about it
+	asText                                  // Telegram rejected the files, so a text replaces them
 	notRich                                 // Telegram rejected the rich content
-	neverRich                               // Telegram does not know rich content at all
+	neverRich                               // the server does not support rich content
 )
 
 // Step is the next call for a message.
@@ -92,14 +92,15 @@ func (m *Message) State() orchestrator.SendState {
 	return m.row.State
 }
 
-// ID returns Telegram's number of the message, or 0 if there is none.
+// ID returns the id of the message in the chat, or 0 if it has none.
 func (m *Message) ID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.ID
 }
 
-// Mark returns Content.Mark of the content that was sent last, or orchestrator.EndShown if the message shows its end.
+// Mark returns Content.Mark of the last sent content, or orchestrator.EndShown if the message shows its final
+// content.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,24 +114,24 @@ func (m *Message) To() orchestrator.ConversationID {
 	return m.row.Conversation
 }
 
-// Refusal returns the reason why Telegram rejected the last content for good, or NoFault.
+// Refusal returns why Telegram permanently rejected the last content, or NoFault.
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.trouble.refusal
 }
 
-// Richness is Telegram's answer to rich messages.
+// Richness describes whether Telegram accepts rich content.
 type Richness int
 
 // Values of Richness.
 const (
-	TakesRich   Richness = iota // accepted, as far as known
+	TakesRich   Richness = iota // not rejected so far
 	RefusesRich                 // rejected for this message
-	KnowsNoRich                 // this Telegram server is too old for any rich message
+	KnowsNoRich                 // the server is too old for rich messages
 )
 
-// Richness returns how Telegram answered to the message's rich content.
+// Richness returns whether Telegram accepts the message's rich content.
 func (m *Message) Richness() Richness {
 	switch {
 	case m.has(neverRich):
@@ -141,15 +142,15 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// Shown returns the fingerprint of the content that the chat shows. It is empty if that is unknown. AssumeFingerprint
-// sets it.
+// Shown returns the fingerprint of the content that the chat shows, or "" if that is unknown.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.shown
 }
 
-// AssumeFingerprint records a fingerprint as the one the chat shows. An empty fingerprint forces an edit as the next step.
+// AssumeFingerprint records fingerprint as the content that the chat shows. An empty fingerprint forces an edit in
+// the next step.
 func (m *Message) AssumeFingerprint(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +160,7 @@ func (m *Message) AssumeFingerprint(fingerprint string) {
 // AssumeShown records want as the content that the chat shows.
 func (m *Message) AssumeShown(want Content) { m.AssumeFingerprint(want.fingerprint()) }
 
-// Load reads the state that the previous process stored. Further calls do nothing.
+// Load reads the state that the previous process stored. Only the first call does so.
 func (m *Message) Load(ctx context.Context) error {
 	m.mu.Lock()
 	known := m.storage != unread
@@ -175,7 +176,7 @@ func (m *Message) Load(ctx context.Context) error {
 	return nil
 }
 
-// restore continues with a stored row. A row without a state means that the store has nothing.
+// restore continues with a stored row. If the row has no state, nothing is stored.
 func (m *Message) restore(row orchestrator.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,20 +201,20 @@ func (m *Message) restore(row orchestrator.Message) {
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
 	case orchestrator.Failed, orchestrator.Removed:
-		if row.Content != nil { // stored by an old version that could not show it
+		if row.Content != nil { // an old version stored it and could not show it
 			m.storage, row.Content = behind, nil
 		}
 	}
 	m.row = row
 }
 
-// Adopt makes the message represent an existing message of the chat.
+// Adopt binds the message to an existing message of the chat.
 func (m *Message) Adopt(ctx context.Context, id int) error {
 	m.AssumeFingerprint("")
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
-// Reset detaches from the message in the chat, which stays there. The next step sends a new one.
+// Reset detaches the Message from the message in the chat, which stays there. The next step sends a new message.
 func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
 	m.mu.Lock()
 	m.shown, m.fallbacks = "", m.fallbacks&^sentTwice
@@ -236,10 +237,11 @@ func (m *Message) nextLocked(want Content) Step {
 	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
 	case unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
-		// Ductor ended while the message was being sent.
+		// ductor ended while the message was being sent.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
-		// Only progress may have arrived. The final text must still be sent, and an edit cannot show it.
+		// The chat may show progress, but not the final text. Send the text, because an edit needs the id of the
+		// message.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record
@@ -253,8 +255,8 @@ func (m *Message) nextLocked(want Content) Step {
 	return None
 }
 
-// Begin returns the next step, like Next, for a caller that makes it now. Until Do returns, the content that the chat
-// shows is unknown.
+// Begin returns the next step, like Next, and marks it as being made. Until Do returns, the shown content counts as
+// unknown.
 func (m *Message) Begin(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,14 +270,14 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows want. It reports whether the stored row still owed content.
+// showed records that the chat shows want. It reports whether the stored row still contained content to send.
 func (m *Message) showed(want Content) bool {
 	m.AssumeShown(want)
 	return m.settle(want)
 }
 
-// settle records that the message owes nothing, except changes yet to come. It reports whether the store had content
-// owed.
+// settle records that nothing is left to send, except for later changes. It reports whether the store still contained
+// content to send.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

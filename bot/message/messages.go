@@ -1,5 +1,5 @@
-// Package message makes chat messages show their intended content. It sends each message once, edits it until it shows
-// the content that its producer wants, deletes it when it is no longer needed, and continues with it after a crash.
+// Package message makes chat messages show their intended content. It sends each message once, edits it until it
+// shows the content that its producer wants, and deletes it when it is no longer needed. After a crash it continues.
 package message
 
 import (
@@ -35,22 +35,22 @@ type Messages struct {
 	lang   *lang.Choices
 	log    *slog.Logger
 	owed   owed
-	spool  *Spool // nil if no message uses spooled files
-	// Noticed gets the text of each owed message before it is sent, and texts that producers announce. It does not get
-	// the texts of PostTyped. It may be nil.
+	spool  *Spool // nil: messages have no spooled files
+	// Noticed gets the text of each stored message before it is sent, and texts that producers announce. It does not
+	// get the texts of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
 	reachable reachability
 }
 
-// New creates Messages. Run sends the messages that the store has as owed.
+// New returns Messages. Run sends the messages that the store still contains.
 func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
 	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
-// WithSpool lets messages send files of a spool. Call it before Run.
+// WithSpool allows messages to send files of a spool. Call it before Run.
 func (s *Messages) WithSpool(spool *Spool) *Messages {
 	s.spool = spool
 	return s
@@ -58,19 +58,19 @@ func (s *Messages) WithSpool(spool *Spool) *Messages {
 
 // Spec describes a message to open.
 type Spec struct {
-	Key  string // identifies it in the store
+	Key  string // identifies the message in the store
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
-	// Content returns the content that the message should show now. Messages calls it before each Telegram call. If it
-	// returns ErrNotNeeded, no call is needed. It is nil if the producer calls Begin and Do itself.
+	// Content returns the current content of the message. Messages calls it before each Telegram call. If Content
+	// returns ErrNotNeeded, no call is made. Content is nil if the producer calls Begin and Do itself.
 	Content func(ctx context.Context) (Content, error)
-	Order   string         // messages of one order are sent one after another, in the order of their first Update
-	Delay   time.Duration  // before the first call
-	Uploads bool           // its calls may take minutes, so they run in parallel to the chat's other calls
-	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
+	Order   string         // messages with the same Order are sent in the order of their first Update
+	Delay   time.Duration  // pause before the first call
+	Uploads bool           // calls may take minutes, so they run in parallel to other calls of the chat
+	Called  func(*Message) // called after each call, except if the call is retried; may be nil
 }
 
-// Open returns the message of a spec. It continues a stored message.
+// Open returns the message of a spec. If the message is stored, it continues with the stored state.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
@@ -82,7 +82,7 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll opens all messages that the store has of a turn, by key. of returns the spec of a key.
+// OpenAll opens all stored messages of a turn and returns them by key. of returns the spec for a key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	of func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
@@ -98,7 +98,7 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	return all, nil
 }
 
-// KeyAt returns the key of the message with a number in a conversation, or "" for an unknown message.
+// KeyAt returns the key of the message with an id, or "" for an unknown message.
 func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
@@ -107,15 +107,15 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 	return row.Key, nil
 }
 
-// calls tracks the outbox calls of a message. The message's lock guards it.
+// calls tracks a message's calls in the outbox. The message's lock guards it.
 type calls struct {
-	delayed bool // the first call was posted with its delay
-	waits   bool // a call is queued and will read the content
+	delayed bool // the first call was posted with Spec.Delay
+	waits   bool // a waiting call will read the content
 	urgency outbox.Priority
 	fails   int // failures since the last successful call
 }
 
-// Update makes the chat show the current content, by a call of priority p. It does not wait.
+// Update makes the chat show the current content, with calls of priority p. It does not wait.
 func (m *Message) Update(p outbox.Priority) {
 	m.mu.Lock()
 	if m.calls.waits && m.calls.urgency <= p {
@@ -132,7 +132,7 @@ func (m *Message) Update(p outbox.Priority) {
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p),
 		Delay:      delay,
 		Parallel:   m.spec.Uploads,
-		Idempotent: true, Run: m.advance, // a send with an unknown outcome is no error
+		Idempotent: true, Run: m.advance, // advance handles sends with an unknown outcome
 	}, func(err error) { m.called(p, err) })
 }
 
@@ -178,7 +178,7 @@ func (m *Message) called(p outbox.Priority, err error) {
 			m.spec.Called(m)
 		}
 	case !errors.Is(err, outbox.ErrClosed): // ErrClosed: the next process shows it
-		// Retry now: a user may be waiting, and no other event may come that would trigger the call.
+		// Retry without waiting for an event: a user may be waiting, and perhaps no event comes.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// owed tracks messages whose content was stored together with its cause. Each is sent once, in the order in which they
-// were stored in their conversation.
+// owed tracks messages that were stored together with the event that caused them. Each message is sent once, in the
+// order in which the messages of its conversation were stored.
 type owed struct {
 	wake  chan struct{} // capacity 1: messages were stored
-	stuck chan struct{} // capacity 1: a message was not sent, and no event will report when it can be
+	stuck chan struct{} // capacity 1: collect must try again later, because no event will wake it
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of messages in the outbox or waiting for another reason
+	held    map[string]bool // keys of messages that are in the outbox, or held back by Hold or an early message
 	arrival map[string]func(id int)
 }
 
@@ -33,16 +33,16 @@ func newOwed() owed {
 	}
 }
 
-// Bounds of owed messages.
+// Limits for stored messages.
 const (
-	maxHeld     = 128             // messages
-	maxArrivals = 256             // of messages that are never sent
-	owedRetry   = 5 * time.Second // after the store or the outbox was full
+	maxHeld     = 128             // limit of held
+	maxArrivals = 256             // limit of callbacks for messages that are never sent
+	owedRetry   = 5 * time.Second // pause after the store or the outbox was full
 	lastCollect = 5 * time.Second
 )
 
-// Compose returns a row to be stored together with its cause. Wake then sends it. Compose cuts off text that does not
-// fit into a message. It panics if no single Telegram call can carry the content.
+// Compose returns a row for the caller to store together with the event that caused it. Wake then sends the message.
+// Compose cuts off text that does not fit into a message. It panics if no single Telegram call can send the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
 		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files),
@@ -57,20 +57,20 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 // AsidePrefix begins the keys of messages that agents sent while they worked; see PostAside.
 const AsidePrefix = "aside/"
 
-// AsidesOf returns the key prefix of the asides of one turn.
+// AsidesOf returns the key prefix of the messages that PostAside sends for a turn.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides is how many asides may be in the outbox. The rest waits in the store, where Withdraw finds it.
+// maxAsides limits the asides in the outbox. The others stay in the store, where Withdraw finds them.
 const maxAsides = 8
 
-// PostAside posts text that the agent of a turn writes while it works. Unlike Post, it lets messages that users wait
-// for overtake it.
+// PostAside posts text that the agent of a turn writes while it works. Unlike messages of Post, these messages have a
+// lower priority than messages that users wait for.
 func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID,
 	markdown string) error {
 	return s.post(ctx, to, AsidesOf(turn), markdown)
 }
 
-// Withdraw drops the messages of a conversation whose keys have a prefix and whose sending has not begun.
+// Withdraw drops the messages of a conversation whose keys have a prefix, unless sending has begun.
 func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID, prefix string) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -88,18 +88,18 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 	return nil
 }
 
-// filesPrefix starts the keys of owed messages with spooled files.
+// filesPrefix starts the keys of stored messages with spooled files.
 const filesPrefix = "files/"
 
-// ComposeFiles returns a row for a message with files. The caller stores the row together with its cause; see Compose.
-// key identifies the request, and n is the number of the message in it.
+// ComposeFiles returns a row for a message with files, for the caller to store; see Compose. key identifies the
+// request, and n is the number of the message within the request.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
 	return m
 }
 
-// Composed reports whether messages of a request were stored before. It ignores messages that their chat rejected.
+// Composed reports whether messages of a request are stored. It ignores messages that their chat rejected.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	return row.State != "" && row.State != orchestrator.Failed, nil
 }
 
-// Post stores Markdown as messages, as many as it needs, and sends them.
+// Post stores Markdown as one or more messages, and sends them.
 func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
 	return s.post(ctx, to, "", markdown)
 }
@@ -125,7 +125,7 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 	return nil
 }
 
-// PostOnce stores a message under a key and sends it, unless one was stored under that key before.
+// PostOnce stores a message under a key and sends it. If the key exists, PostOnce does nothing.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
 	row, err := s.store.FindMessage(ctx, key)
 	if err != nil || row.State != "" {
@@ -136,15 +136,16 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 	return s.Keep(ctx, m)
 }
 
-// typedPrefix starts the keys of messages that show what the owner typed in a terminal. They precede the answer to it.
+// typedPrefix starts the keys of messages that show a text from a terminal. They are sent before the answer to the
+// text.
 const typedPrefix = "typed/"
 
-// PostTyped is PostOnce for a message that shows what the owner typed in a terminal. SendOwed sends it at once.
+// PostTyped is PostOnce for a text that the owner typed in a terminal. SendOwed sends it before other messages.
 func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
 	return s.PostOnce(ctx, to, typedPrefix+id, c)
 }
 
-// SendOwed passes all owed messages to the outbox, as far as it has room. Call it after Run has begun.
+// SendOwed passes all stored messages to the outbox, as far as it has room. Call it after Run has started.
 func (s *Messages) SendOwed(ctx context.Context) error { return s.collect(ctx) }
 
 // Keep stores a message and sends it.
@@ -190,8 +191,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends the messages that are still to be sent, until ctx is done. It starts with those of the previous process. At
-// the end, the outbox's Drain sends the messages that are already in the outbox. All others stay in the store.
+// Run sends the stored messages until ctx is done, first the messages of the previous process. At the end, the
+// outbox's Drain sends the messages that are already in the outbox. All others stay in the store.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -203,7 +204,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retry.Reset(owedRetry)
 			continue
 		case <-ctx.Done():
-			// Messages caused by the last updates may not be in the outbox yet.
+			// The messages of the last updates may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {
@@ -218,8 +219,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect posts the messages that are still to be sent to the outbox. If a message was sent while collect read the
-// store, its call does nothing.
+// collect passes stored messages to the outbox. If a message was sent while collect read the store, its call does
+// nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Messages) collect(ctx context.Context) error {
 		case strings.HasPrefix(row.Key, AsidePrefix):
 			priority = outbox.Aside
 		case strings.HasPrefix(row.Key, typedPrefix):
-			priority = outbox.Urgent // as urgent as the first text of the answer
+			priority = outbox.Urgent // as urgent as the first text of an answer
 		}
 		if c, err := decode(row.Content); err == nil {
 			s.notice(row.Conversation, row.Key, c)
@@ -250,9 +251,9 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
-				s.Wake() // the outbox has room for another
+				s.Wake() // the outbox has room for another message
 			} else {
-				signal(s.owed.stuck) // it stays in the store unchanged and is collected again soon, or after a restart
+				signal(s.owed.stuck) // it stays in the store, and collect retries soon or after a restart
 			}
 		}
 		m.Update(priority)
@@ -267,7 +268,8 @@ func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content)
 	}
 }
 
-// hold prevents collect from picking up a message. It returns false if the message is held already, or if too many are.
+// hold keeps collect from sending a message. It returns false if the message is already held, or if too many messages
+// are.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -295,7 +297,7 @@ func (s *Messages) drop(key string) {
 	delete(s.owed.held, key)
 }
 
-// ownContent returns the content that the store has as owed.
+// ownContent returns the stored content.
 func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	m.mu.Lock()
 	data := m.row.Content
@@ -315,7 +317,7 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	return c, nil
 }
 
-// asideContent returns ownContent, unless the message was withdrawn while it waited.
+// asideContent returns the stored content, unless the message was withdrawn while it waited.
 func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	row, err := m.all.store.FindMessage(ctx, m.spec.Key)
 	if err != nil {
@@ -327,7 +329,7 @@ func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	return m.ownContent(ctx)
 }
 
-// Hold lists the owed messages whose keys have a prefix, and holds them back until Release. Call it before Run.
+// Hold lists the stored messages whose keys have a prefix, and does not send them until Release. Call it before Run.
 func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator.Message, err error) {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -341,8 +343,8 @@ func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator
 	return held, nil
 }
 
-// Release shows the content of a held message: by an edit, or in a new message if it is unknown whether the message
-// arrived.
+// Release shows the content of a held message. It edits the message, or sends a new one if the outcome of the first
+// is unknown.
 func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
 	save := true
 	anew := row

@@ -7,18 +7,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// reachability tracks which chats Telegram lets the bot write to, as far as calls since the start have shown.
+// reachability records for each chat whether Telegram accepts messages there, according to the calls since the start.
 type reachability struct {
 	mu        sync.Mutex
 	chats     map[int64]bool
 	onReached func(in orchestrator.ConversationID) // may be nil
 }
 
-// WhenReached sets a callback for the first message that arrives in a chat: after the start, and after Telegram had
-// rejected everything for the chat. f must not block. Call WhenReached before Run.
+// WhenReached sets a callback for when a chat accepts messages: at the first message after the start, and again after
+// Telegram had rejected everything for the chat. f must not block. Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reachable.onReached = f }
 
-// noteReachable records the result of a call as evidence about the chat.
+// noteReachable records what the result of a call shows about its chat.
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
@@ -28,8 +28,8 @@ func (m *Message) noteReachable(err error) {
 	}
 }
 
-// becameReachable records whether a chat can be reached. It reports whether it is reached for the first time, or again after it
-// could not be.
+// becameReachable records whether a chat accepts messages. It reports whether the chat does so for the first time, or
+// again after rejecting them.
 func (r *reachability) becameReachable(chat int64, now bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *reachability) becameReachable(chat int64, now bool) bool {
 	return now && !before && r.onReached != nil
 }
 
-// moveTo moves a message that is not shown yet to the supergroup that its group became.
+// moveTo moves an unsent message to the supergroup that replaced its group.
 func (m *Message) moveTo(chat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Budget is the number of calls that are allowed now, as learned from Telegram's answers.
+// Budget is a chat's allowance of calls, as learned from Telegram's answers.
 type Budget struct {
-	Chat    int64         // 0 is the bot as a whole
+	Chat    int64         // 0 for the bot as a whole
 	Rate    Rate          // the current rate
 	Usual   Rate          // the rate that Rate recovers to
-	Tokens  float64       // calls that are possible at once; negative if urgent ones borrowed
+	Tokens  float64       // number of calls that are possible now; negative if urgent calls borrowed tokens
 	Silence time.Duration // time until the next call
 }
 
-// Budgets returns the budgets of the whole bot and of the chats that calls were made to.
+// Budgets returns the budgets of the bot and of the chats with recent calls.
 func (o *Outbox) Budgets() []Budget {
 	now := time.Now()
 	o.mu.Lock()

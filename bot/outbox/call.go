@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Chat identifies a chat and the kind of its budget. The zero value means that a call concerns no chat.
+// Chat identifies a chat and the kind of its budget. The zero value is for calls that concern no chat.
 type Chat struct {
 	ID    int64
 	Group bool
@@ -15,41 +15,41 @@ type Chat struct {
 // ChatOf returns the chat with an id. Telegram's groups and channels have negative ids.
 func ChatOf(id int64) Chat { return Chat{ID: id, Group: id < 0} }
 
-// Delivery is how the outbox treats a call that cannot be made at once.
+// Delivery defines how the outbox treats a call that it cannot make immediately.
 type Delivery int
 
 // Deliveries.
 const (
-	// Ensured calls of one key are made in order and retried until they are decided: after a rate limit, and while
-	// Telegram has trouble or is unreachable. After an unknown outcome they are retried only if they are idempotent.
+	// Ensured calls with the same key are made in order. They are retried after a rate limit, and while Telegram has
+	// problems or is unreachable. After an unknown outcome, only idempotent calls are retried.
 	Ensured Delivery = iota
-	// Newest calls replace each other: of several with one key only the last is made. They build their content when
-	// they are made. They are tried once, and again only after a rate limit.
+	// Newest calls replace each other: of several waiting calls with the same key, only the last is made. They
+	// compute their content when they run. They are retried only after a rate limit.
 	Newest
-	// Optional calls are dropped if no budget is left for them, or if another call of the chat comes first.
+	// Optional calls are dropped if no budget is left, or if another call of the chat is made first.
 	Optional
 )
 
-// Priority orders the calls of one chat. All calls of a priority are made before the calls of a later one.
+// Priority orders the calls of one chat. Calls of a higher priority are made first.
 type Priority int
 
 // Priorities, the most urgent first.
 const (
-	// Urgent calls are made within a second, even if the budget is spent: the reply to an abort, the first text of an
-	// answer.
+	// Urgent calls are made within a second, even without budget: the reply to an abort, the first text of an answer.
 	Urgent Priority = iota - 1
-	// Awaited calls are other calls that a user waits for: replies, approvals, the end of an answer. An edit that makes
-	// a button invalid is Awaited: a user may press the button until then.
+	// Awaited calls are other calls that a user waits for: replies, approvals, the end of an answer. An edit that
+	// invalidates a button is also Awaited, because users may press the button until then.
 	Awaited
-	// Streaming calls are edits of a growing answer. They are paced, and leave the burst to the priorities before them.
+	// Streaming calls are edits of a growing answer. They are paced, and leave a part of the burst to higher
+	// priorities.
 	Streaming
-	// Aside calls send an agent's text while it works. They wait for everything that a user waits for.
+	// Aside calls send an agent's text while it works. All calls that a user waits for come first.
 	Aside
-	// Preview calls show content that fades unless it is sent again. They leave as much to the priorities before them
-	// as Streaming calls do, and are not paced.
+	// Preview calls show content that disappears unless it is repeated. They leave the same part of the burst as
+	// Streaming calls, and are not paced.
 	Preview
-	// Housekeeping calls change things that no user presses: pins, places in the queue, notes to delete. Never use it
-	// for an edit that makes a button invalid.
+	// Housekeeping calls make changes that no user waits for: pins, places in the queue, notes to delete. Do not use
+	// it for an edit that invalidates a button.
 	Housekeeping
 	// Indicator calls are reactions and "typing…".
 	Indicator
@@ -60,22 +60,22 @@ type Call struct {
 	Chat     Chat
 	Delivery Delivery
 	Priority Priority
-	// Key orders Ensured calls: a call in trouble delays only calls with its key. A Newest call replaces a waiting one
-	// with the same key.
+	// Key groups calls. A retry of an Ensured call delays only calls with the same key. A Newest call replaces the
+	// waiting call with the same key.
 	Key string
-	// Idempotent calls may be made again if it is unknown whether they happened.
+	// Idempotent allows a retry after an unknown outcome.
 	Idempotent bool
-	// Delay delays a call that may turn out to be unnecessary. Any other call of the chat drops an Optional one that
-	// waits. Drain makes an Ensured one at once. Not for Newest.
+	// Delay postpones a call that may become unnecessary. If the call is Optional, any other call of the chat drops
+	// it. Drain makes a waiting Ensured call immediately. Delay does not apply to Newest.
 	Delay time.Duration
-	// Parallel makes an Ensured call in parallel with others of the chat, because it may take minutes. Calls of one key
-	// stay in order.
+	// Parallel allows an Ensured call to run beside other calls of the chat, because it may take minutes. Calls with
+	// the same key still run in order.
 	Parallel bool
-	// Run makes the call. It may run several times, but never twice at once, and must return when its ctx is done.
+	// Run makes the call. It may be called several times, but not concurrently. It must return when ctx is done.
 	Run func(ctx context.Context) error
 }
 
-// Errors of calls that ended without a result of Run.
+// Errors of calls that ended without a result from Run.
 var (
 	ErrDropped  = errors.New("outbox: dropped, there was no budget")
 	ErrReplaced = errors.New("outbox: replaced by a newer call")
@@ -83,34 +83,34 @@ var (
 	ErrClosed   = errors.New("outbox: closed")
 )
 
-// ErrOtherForm is returned by Run if Telegram rejected the call and the next try makes it in another form. The call
-// stays ahead of the others with its key.
+// ErrOtherForm is returned by Run if Telegram rejected the call, and the next attempt makes the call in another form.
+// The call stays ahead of other calls with its key.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
-// ErrNotNeeded is returned by Run if it made no request, because nothing is left to do. The call then uses no budget
+// ErrNotNeeded is returned by Run if it made no request because nothing is left to do. The call then uses no budget
 // and ends without an error.
 var ErrNotNeeded = errors.New("outbox: the call is not needed")
 
 var errPanic = errors.New("outbox: the call panicked")
 
-// Trouble describes how the error of a call affects its next try. After is set for Limited.
+// Trouble describes how the error of a call affects the next attempt. After is set for Limited.
 type Trouble struct {
 	Kind  TroubleKind
-	After time.Duration // the pause that Telegram demands
+	After time.Duration // pause that Telegram demands
 }
 
-// TroubleKind classifies errors by the reaction to them.
+// TroubleKind classifies errors by how the outbox reacts.
 type TroubleKind int
 
 // Kinds of trouble.
 const (
-	Settled TroubleKind = iota // success, or a failure that no retry will change
-	Limited                    // rate limited
-	NotMade                    // the call did not happen, and may succeed next time
-	Unclear                    // the call may have happened
+	Settled TroubleKind = iota // success, or a permanent failure
+	Limited                    // a rate limit
+	NotMade                    // the call had no effect, and may succeed next time
+	Unclear                    // the call may have had an effect
 )
 
-// verdict is the next step after a try.
+// verdict is what the outbox does after an attempt.
 type verdict int
 
 const (
@@ -119,7 +119,7 @@ const (
 	afterPause
 )
 
-// judge returns the next step for a call in trouble.
+// judge returns the verdict about an attempt that ended with err.
 func judge(c Call, err error, t Trouble) verdict {
 	ensured := c.Delivery == Ensured
 	switch {

@@ -1,5 +1,5 @@
-// Package outbox makes the calls that show something in a chat: in the right order, within budgets that learn from
-// Telegram's answers, and again if that is safe.
+// Package outbox makes the calls that show something in a chat. It makes them in the right order, within budgets that
+// it learns from Telegram's answers, and retries them if that is safe.
 //
 // Telegram does not publish its limits, and changes them. So each chat starts with a generous budget. A rate limit
 // error (429) contains the time to wait. The budget then shrinks, and grows back slowly if no further error comes. A

@@ -12,7 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Settings limit the calls to Telegram. If a limit is 0, the Outbox uses only the limit that it learns from Telegram.
+// Settings configures limits for the calls to Telegram. If a limit is 0, the Outbox uses only the limit that it
+// learns from Telegram.
 type Settings struct {
 	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
 	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
@@ -34,7 +35,7 @@ func (s Settings) Options() (o Options) {
 	return o
 }
 
-// interval returns the time between two of count calls in a unit of time, or 0 if count is 0.
+// interval returns the time between two calls at a rate of count per unit, or 0 if count is 0.
 func interval(unit time.Duration, count float64) time.Duration {
 	if count == 0 {
 		return 0
@@ -47,7 +48,7 @@ type Options struct {
 	Private Rate                   // limit of a private chat: 20 at once, 1 a second
 	Group   Rate                   // limit of a group with all its topics: 10 at once, 20 a minute
 	Overall Rate                   // limit of the bot: 30 at once, 30 a second
-	Store   orchestrator.RateStore // nil: budgets are lost with the Outbox
+	Store   orchestrator.RateStore // nil: do not store budgets
 	// Trouble classifies the error of a call. nil treats every error as Settled.
 	Trouble func(error) Trouble
 	Log     *slog.Logger
@@ -78,23 +79,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Outbox makes all outgoing calls of chats, because it owns the budgets. Each chat with waiting calls has a goroutine,
-// which ends when none waits, so no chat delays another. The calls of one chat are made one at a time. Safe for
-// concurrent use.
+// Outbox makes all calls for chats, and owns their budgets. Each chat with waiting calls has its own goroutine, so
+// chats do not delay each other. The calls of one chat are sequential. Safe for concurrent use.
 type Outbox struct {
 	opts Options
-	life context.Context // cancels calls in flight
+	life context.Context // its end cancels calls in flight
 	kill context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
 	queues map[int64]*queue
-	pace   *pace // of the bot
-	usage  usage // by the bot
+	pace   *pace // budget of the bot
+	usage  usage // recent calls of the bot
 	closed bool
 }
 
-// New returns an Outbox. Call Drain to end it.
+// New returns an Outbox. The caller must call Drain at the end.
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())
@@ -128,10 +128,10 @@ func (o *Outbox) Restore(ctx context.Context) error {
 // Slowdown is the current effect of Telegram's rate limits on a chat. The zero value means none.
 type Slowdown struct {
 	Silence time.Duration // time until the next call
-	Every   time.Duration // average time between two calls, if it is longer than usual
+	Every   time.Duration // average time between two calls if it is longer than usual, or 0
 }
 
-// Slowed returns how Telegram's rate limits slow a chat down, whether for the chat or for the whole bot.
+// Slowed returns how Telegram's rate limits affect a chat: limits of the chat, or of the whole bot.
 func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	now := time.Now()
 	o.mu.Lock()
@@ -146,8 +146,8 @@ func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	return s
 }
 
-// Do makes a call and waits until it is decided. It returns the last error of Run, one of the Err values of this
-// package, or the error of ctx if that ended before the call was made. Do always waits for a call in flight.
+// Do makes a call and waits for its result. It returns the last error of Run, an error of this package, or the error
+// of ctx if ctx ended before the call was made. Do always waits for a call in flight.
 func (o *Outbox) Do(ctx context.Context, c Call) error {
 	if c.Chat == (Chat{}) {
 		return o.direct(ctx, c)
@@ -157,8 +157,8 @@ func (o *Outbox) Do(ctx context.Context, c Call) error {
 	return <-done
 }
 
-// Go makes a call that concerns a chat and returns at once. If done is not nil, it is called exactly once with the
-// result that Do would return. It must not block, and may be called before Go returns.
+// Go makes a call that concerns a chat, and returns immediately. If done is not nil, Go calls it exactly once with
+// the result that Do would return. done must not block, and may be called before Go returns.
 func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	if done == nil {
 		done = func(error) {}
@@ -187,12 +187,12 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// The caller may have much to do before it blocks. If no processor is idle, the call would wait for that, and the
-	// user with it.
+	// Yield, because the caller may compute for long. If no processor is idle, the call and its user would wait for
+	// that.
 	runtime.Gosched()
 }
 
-// withdraw ends a call whose caller gave up, unless it is in flight or decided.
+// withdraw ends a call whose caller gave up. It does nothing if the call is in flight or has ended.
 func (o *Outbox) withdraw(e *entry) {
 	o.mu.Lock()
 	removed := e.queue.remove(e)
@@ -203,7 +203,7 @@ func (o *Outbox) withdraw(e *entry) {
 	}
 }
 
-// Retract withdraws a waiting Newest call, which ends with ErrReplaced. It does not touch a call in flight.
+// Retract withdraws a waiting Newest call, which ends with ErrReplaced. A call in flight continues.
 func (o *Outbox) Retract(chat Chat, key string) {
 	o.mu.Lock()
 	var taken []*entry
@@ -218,8 +218,8 @@ func (o *Outbox) Retract(chat Chat, key string) {
 	end(taken, ErrReplaced)
 }
 
-// Attend runs f, which makes calls, on a goroutine that Drain waits for. It returns false without running f if the
-// outbox is closed.
+// Attend runs f on a goroutine that Drain waits for. f may make calls. If the outbox is closed, Attend returns false
+// and does not run f.
 func (o *Outbox) Attend(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -231,7 +231,7 @@ func (o *Outbox) Attend(f func()) bool {
 }
 
 // Drain ends the outbox. It drops Newest and Optional calls. It makes Ensured calls without their Delay until ctx is
-// done, and ends the remaining ones with ErrClosed. It returns when no call is running.
+// done. The remaining calls end with ErrClosed. Drain returns when no call is running.
 func (o *Outbox) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of the calls that may wait for a chat, and of the chats with remembered budgets.
+// Limits for the waiting calls of a chat, and for the chats with remembered budgets.
 const (
 	maxWait     = 512 // Ensured calls
 	maxNewest   = 64
@@ -20,14 +20,14 @@ type entry struct {
 	call      Call
 	ctx       context.Context
 	done      func(error)
-	unwatch   func() bool // stops watching ctx
+	unwatch   func() bool // stops watching the caller's ctx
 	queue     *queue
 	tries     int
 	posted    time.Time
-	notBefore time.Time // end of its delay, or of the pause after trouble
+	notBefore time.Time // end of its delay, or of the pause before a retry
 }
 
-// end notifies the callers. Call it without holding the mutex of the outbox.
+// end reports the result to the callers. The caller must not hold the mutex of the outbox.
 func end(entries []*entry, err error) {
 	for _, e := range entries {
 		if e.unwatch != nil {
@@ -44,7 +44,7 @@ type queue struct {
 	pace     *pace
 	edit     time.Time       // no streaming edit before this time
 	waiting  []*entry        // in the order of arrival
-	flying   *entry          // the call in flight; not in waiting
+	flying   *entry          // call in flight, which is not in waiting
 	parallel map[string]bool // keys of Parallel calls in flight
 	runs     bool
 	wake     chan struct{} // capacity 1: the queue changed
@@ -83,7 +83,7 @@ func (q *queue) wakeLocked() {
 	}
 }
 
-// landLocked records that a call was made.
+// landLocked records that a call has ended.
 func (q *queue) landLocked(e *entry) {
 	if e.call.Parallel {
 		delete(q.parallel, e.call.Key)
@@ -108,7 +108,7 @@ func (q *queue) count(d Delivery) (n int) {
 	return n
 }
 
-// put adds e. If that ends a call, put returns it with the reason: e itself, or the call that e replaces.
+// put adds e. If a call ends as a result, put returns it with the reason: e itself, or the call that e replaces.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	switch e.call.Delivery {
 	case Newest:
@@ -138,12 +138,12 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	return nil, nil
 }
 
-// newest returns the index of the Newest call with a key, or -1.
+// newest returns the index of the waiting Newest call with a key, or -1.
 func (q *queue) newest(key string) int {
 	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.call.Delivery == Newest && e.call.Key == key })
 }
 
-// putBack queues a call for a retry, before all others. It returns false if a newer call replaced it.
+// putBack queues a call for a retry, before all others. It returns false if a newer call has replaced it.
 func (q *queue) putBack(e *entry) bool {
 	if e.call.Delivery == Newest && q.newest(e.call.Key) >= 0 {
 		return false
@@ -160,7 +160,7 @@ func (q *queue) remove(e *entry) bool {
 	return i >= 0
 }
 
-// drop removes the calls of some deliveries from the queue and returns them.
+// drop removes the waiting calls with some deliveries and returns them.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		drop := slices.Contains(deliveries, e.call.Delivery)
@@ -172,7 +172,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	return dropped
 }
 
-// endDelays releases the calls that wait only because they may turn out to be unnecessary.
+// endDelays releases the calls that wait only because of Call.Delay.
 func (q *queue) endDelays() {
 	for _, e := range q.waiting {
 		if e.call.Delay > 0 && e.tries == 0 {
@@ -181,8 +181,8 @@ func (q *queue) endDelays() {
 	}
 }
 
-// heads returns, for each priority, the first call that may be made, or nil. A waiting Ensured call delays those with
-// its key. wait is the time until one of the others may be made, or 0.
+// heads returns, for each priority, the first call that may be made now, or nil. A waiting Ensured call delays later
+// calls with its key. wait is the time until another call may be made, or 0.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -211,9 +211,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes and returns the call to make next, together with its budget. If no call may be made yet, wait is the
-// time until the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if
-// it returns another call.
+// next removes and returns the next call to make, and takes tokens for it. If no call may be made yet, wait is the
+// time until the next check, or 0 if no call waits. next drops Optional calls that have no budget. If it returns
+// another call, it drops all Optional calls.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

@@ -65,15 +65,15 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// pause returns the pause before the next try. It doubles with each try, with jitter so that chats do not all return at
-// once.
+// pause returns the pause before the next attempt. It doubles with each attempt. Jitter keeps chats from retrying all
+// at once.
 func (o *Outbox) pause(tries int) time.Duration {
 	d := firstPause << min(tries, 10)
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeParallel makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
-// this one.
+// makeParallel makes a call while the queue makes others. At the end it wakes the queue, because calls with the same
+// key may wait.
 func (q *queue) makeParallel(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
@@ -82,7 +82,7 @@ func (q *queue) makeParallel(e *entry) {
 	q.signal()
 }
 
-// make tries e once and handles the outcome.
+// make tries a call once and handles the result.
 func (q *queue) make(e *entry) {
 	o := q.out
 	err := o.try(e.ctx, e.call)
@@ -99,7 +99,7 @@ func (q *queue) make(e *entry) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.call.Delivery == Newest: // like the calls that waited when Drain came
+	case v != decided && o.closed && e.call.Delivery == Newest: // end it, as Drain ended the waiting calls
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -119,7 +119,7 @@ func (q *queue) make(e *entry) {
 	o.save(learned)
 }
 
-// settle ends a call that turned out to be unnecessary, and returns its tokens.
+// settle ends a call that was not needed, and returns its tokens.
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
@@ -129,8 +129,8 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the outcome of a call, and returns the changed ones for saving. q is nil for a call that
-// concerns no chat.
+// learn adapts the budgets to the result of a call, and returns the changed budgets for saving. q is nil for a call
+// that concerns no chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,13 +146,13 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		}
 		return learned
 	}
-	// Wait a little longer than Telegram demands, because the clocks differ.
+	// Wait a little longer than Telegram demands, because clocks differ.
 	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
 	if q != nil && !o.concernsBot(q, now) {
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// This is a guess, so slow the other chats down without stopping them.
+		// This is only probable, so slow the other chats down but do not stop them.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {
@@ -164,11 +164,11 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 	return learned
 }
 
-// botBusy is the number of calls in about a second from which on a refusal probably concerns the whole bot.
+// botBusy is the number of calls in a second above which a rate limit error probably concerns the whole bot.
 const botBusy = 10
 
-// concernsBot reports whether the refusal of a chat's call probably concerns the whole bot: the bot made many calls,
-// and the chat hardly any.
+// concernsBot reports whether a rate limit error probably concerns the whole bot, because the bot made many calls and
+// the chat made few.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
 }
@@ -183,7 +183,7 @@ func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u
 
 func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
 
-// savePatience bounds the wait for the store, because saving a rate matters less than the next call.
+// savePatience limits how long saving a rate may delay the next call.
 const savePatience = 5 * time.Second
 
 func (o *Outbox) save(learned []orchestrator.SendRate) {
@@ -199,8 +199,8 @@ func (o *Outbox) save(learned []orchestrator.SendRate) {
 	}
 }
 
-// try runs a call once. The end of the outbox cancels the call. try turns a panic into an error, because one message
-// that cannot be built must not crash the bot.
+// try runs a call once. The end of the outbox cancels the call. try converts a panic into an error, so that a message
+// that cannot be built does not crash the bot.
 func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -214,7 +214,7 @@ func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	return c.Run(ctx)
 }
 
-// direct makes a call that concerns no chat, on the caller's goroutine.
+// direct makes a call that concerns no chat, in the caller's goroutine.
 func (o *Outbox) direct(ctx context.Context, c Call) error {
 	o.mu.Lock()
 	if o.closed {
@@ -245,7 +245,7 @@ func (o *Outbox) direct(ctx context.Context, c Call) error {
 	}
 }
 
-// admit waits for the bot's budget and takes a token of it.
+// admit waits for the bot's budget and takes a token.
 func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) error {
 	for {
 		now := time.Now()

@@ -28,8 +28,7 @@ const (
 	colors
 )
 
-// themeColors returns the colours of a theme. Text has a contrast of at least 4.5 to 1 on the backgrounds it is written
-// on.
+// themeColors returns the colours of a theme. The contrast between text and its background is at least 4.5 to 1.
 func themeColors(theme Theme) [colors]color.NRGBA {
 	if theme == Dark {
 		return [colors]color.NRGBA{
@@ -56,8 +55,8 @@ func hex(rgb uint32) color.NRGBA {
 // shades is the number of antialiasing steps at the edge of a character.
 const shades = 7
 
-// paints are the colours of a picture: its theme's, and blends at the edges of characters, which are added on
-// demand.
+// paints contains the colours of a picture: the colours of its theme, and blends for the edges of characters, which
+// are added on demand.
 type paints struct {
 	list  []color.NRGBA
 	mixed map[mixture]uint8
@@ -70,8 +69,8 @@ func newPaints(theme Theme) paints {
 	return paints{list: base[:], mixed: map[mixture]uint8{}}
 }
 
-// mix returns the colour of a pixel that ink covers in part. A picture's palette has 256 colours; once it is full, mix
-// returns the nearer of the two.
+// mix returns the colour of a pixel that ink covers partly. The palette of a picture has at most 256 colours. If it
+// is full, mix returns the nearer of the two colours.
 func (p *paints) mix(below, ink, shade uint8) uint8 {
 	if shade == 0 || shade >= shades || below == ink {
 		if shade == 0 {

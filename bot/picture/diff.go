@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Words are the words of a diff picture, besides the lines of the diff.
+// Words contains the labels of a diff picture.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone. It returns false if the diff has more than most rows, or if the font lacks
-// some of its characters. The caller then sends the diff as a file.
+// Diff draws a unified diff for a phone. most limits the rows. If the diff has more rows, or if the font lacks a
+// character, Diff returns false, and the caller sends the diff as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // in bytes; a longer diff cannot fit and is not laid out
+	const perColumn = 8 // bytes; a longer diff cannot fit, so skip the layout
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
 		return nil, false, nil
 	}
@@ -31,8 +31,8 @@ type diffFile struct {
 	rows           []Line
 }
 
-// diffRows lays a diff out: a heading for each file, and its lines. A line number is shown only for the first line of
-// each hunk.
+// diffRows lays out a diff: a heading for each file, and its lines. Only the first line of each hunk has a line
+// number.
 func diffRows(unified string, words Words) (rows []Line) {
 	for i, f := range splitDiff(unified, words) {
 		if i > 0 {
@@ -80,7 +80,7 @@ func splitDiff(unified string, words Words) (files []diffFile) {
 	return files
 }
 
-// addLine adds a line of the file.
+// addLine adds a line of a hunk.
 func (f *diffFile) addLine(line string) {
 	row, mark := Line{}, Run{Text: "  "}
 	text := strings.TrimSuffix(line, "\r")
@@ -106,7 +106,7 @@ func (f *diffFile) addLine(line string) {
 	f.rows = append(f.rows, Wrap(row, PhoneColumns, Run{Text: "  "})...)
 }
 
-// Lines that git writes before the lines of a file.
+// Header lines that git writes before the hunks of a file.
 const (
 	renameFrom = "rename from "
 	renameTo   = "rename to "
@@ -145,7 +145,7 @@ func unquoted(name, prefix string) string {
 	return strings.TrimPrefix(name, prefix)
 }
 
-// nameOf parses "a/x b/x".
+// nameOf parses the file name in "a/x b/x".
 func nameOf(both string) string {
 	if half := len(both) / 2; len(both)%2 == 1 && half > 2 && both[half] == ' ' {
 		return unquoted(both[half+1:], "b/")

@@ -29,7 +29,7 @@ func openFaces() (faces [2]font.Face, err error) {
 	return faces, nil
 }
 
-// substitute returns a character of the font with the same meaning as r, which the font lacks.
+// substitute returns a character of the font that can replace r, which the font lacks.
 func substitute(r rune) rune {
 	switch r {
 	case '✓', '✔', '☑', '✅':
@@ -53,7 +53,7 @@ func invisible(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me)
 }
 
-// Drawable reports whether the font has every character of a text. Send other texts as text.
+// Drawable reports whether the font has every character of a text.
 func Drawable(text string) bool {
 	parsed, err := opentype.Parse(gomono.TTF)
 	if err != nil {

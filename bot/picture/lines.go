@@ -5,17 +5,17 @@ import "strings"
 // Run is text in one style.
 type Run struct {
 	Text   string
-	Color  Color // Back means Ink, so that the zero value is legible
+	Color  Color // Back counts as Ink, so that the zero value is legible
 	Weight Weight
 }
 
-// Line is a line of text. Below is the background of its row, from edge to edge.
+// Line is a line of text. Below is the background colour of the whole row.
 type Line struct {
 	Runs  []Run
 	Below Color
 }
 
-// Draw draws lines one below the other. It cuts off text beyond columns. The caller can break long lines with Wrap.
+// Draw draws lines below each other. It cuts lines at columns; see Wrap.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {
@@ -37,8 +37,8 @@ func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	return c.PNG()
 }
 
-// Wrap breaks a line into as many as it needs. The lines after the first start with indent. Tabs become spaces up to
-// the next multiple of four.
+// Wrap breaks a line into lines that fit. Lines after the first start with indent. Tabs become spaces up to the next
+// multiple of four.
 func Wrap(line Line, columns int, indent ...Run) []Line {
 	hang := 0
 	for _, run := range indent {
@@ -75,7 +75,8 @@ func Width(text string) (n int) {
 	return n
 }
 
-// expand returns a text without tabs and without characters that occupy no cell. The text starts in a column.
+// expand removes characters that occupy no cell, and replaces tabs by spaces. column is the column of the text's
+// start.
 func expand(text string, column int) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -1,5 +1,5 @@
-// Package picture draws text in a fixed-width font, with colours, bars and lines, as PNG pictures for phones. It does
-// not know what the text means: the code for diffs, tables and plots arranges them in columns and rows.
+// Package picture draws text in a fixed-width font, with colours, bars and lines, as PNG pictures for phones. It
+// contains the layout of diffs. Other packages lay out tables and plots.
 package picture
 
 import (
@@ -13,7 +13,8 @@ import (
 	"golang.org/x/image/font"
 )
 
-// PhoneColumns is the number of characters of a line that a phone shows legibly, if the picture is as wide as its chat.
+// PhoneColumns is the number of characters in a line that is legible on a phone if the picture is as wide as the
+// chat.
 const PhoneColumns = 48
 
 // Sizes of a character's cell and of the empty border, in pixels.
@@ -25,7 +26,7 @@ const (
 	baseline   = 28
 )
 
-// maxPixels bounds the memory of a picture: one byte per pixel.
+// maxPixels limits the memory of a picture, which needs one byte per pixel.
 const maxPixels = 6 << 20
 
 // ErrTooLarge means that a picture would have more than maxPixels pixels.
@@ -55,7 +56,7 @@ const (
 	Bold
 )
 
-// Box is a rectangle in cells from its upper left corner. Fractions are allowed.
+// Box is a rectangle in cells, from its upper left corner. Fractions are allowed.
 type Box struct{ Column, Row, Columns, Rows float64 }
 
 // Canvas is a picture under construction: cells of characters within a border. Not safe for concurrent use.
@@ -86,7 +87,7 @@ func New(theme Theme, columns, rows int) (*Canvas, error) {
 func width(columns int) int { return columns*cellWidth + 2*border }
 func height(rows int) int   { return rows*cellHeight + 2*border }
 
-// Fill paints a rectangle. It cuts off the part outside of the cells.
+// Fill paints a rectangle. It cuts off parts outside of the canvas.
 func (c *Canvas) Fill(box Box, in Color) {
 	c.paint(c.pixels(box), in)
 }
@@ -122,8 +123,8 @@ func (c *Canvas) Rule(row float64, in Color) {
 	c.paint(at, in)
 }
 
-// Text draws a line of text, starting at a cell, and returns the column after the text. It cuts off the part outside of
-// the cells. A control character takes no cell. If the font lacks a character, Text draws an empty box.
+// Text draws a line of text, starting at a cell, and returns the column after the text. It cuts off text outside of
+// the canvas. Control characters take no cell. A character that the font lacks becomes an empty box.
 func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int {
 	for _, r := range text {
 		if invisible(r) {
@@ -137,7 +138,7 @@ func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int
 	return column
 }
 
-// PNG returns the picture as a file.
+// PNG returns the picture in PNG format.
 func (c *Canvas) PNG() ([]byte, error) {
 	c.image.Palette = c.paints.palette()
 	var out bytes.Buffer

@@ -15,22 +15,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// state is the activity of a conversation. It is stored.
+// state is the activity of a topic's conversation. The journal stores it.
 type state string
 
 const (
 	idle    state = "idle"
 	working state = "working"
-	waiting state = "waiting" // for a user
+	waiting state = "waiting" // the agent waits for a user
 	failed  state = "failed"
 )
 
-// emoji returns the icon of a state. Telegram allows only a few icons for every user. All of these are among them.
+// emoji returns the icon of a state. Telegram offers all users only a few icons, and these are among them.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Each change of an icon adds a line to the topic. So a short state is not shown, and changes are far apart.
+// Each change of an icon adds a line to the topic. So Icons does not show short states, and limits the rate of
+// changes.
 const (
 	settles = 3 * time.Second
 	apart   = 30 * time.Second
@@ -45,7 +46,7 @@ type Client interface {
 type IconOptions struct {
 	Store  orchestrator.TopicStore
 	Client Client
-	// returns the icons that topics can have; see tgapi.API.TopicIcons
+	// All returns the icons that topics can have; see tgapi.API.TopicIcons.
 	All    func(ctx context.Context) (map[string]string, error)
 	Outbox *outbox.Outbox
 	Log    *slog.Logger
@@ -57,7 +58,7 @@ type Icons struct {
 
 	mu     sync.Mutex
 	topics map[orchestrator.ConversationID]*topic
-	ids    map[string]string // icon ids by emoji; nil before Telegram was asked
+	ids    map[string]string // icon ids by emoji; nil until Telegram returned them
 }
 
 // topic is a topic that ductor opened.
@@ -67,8 +68,8 @@ type topic struct {
 	due          bool      // a change is scheduled
 }
 
-// NewIcons returns Icons for the stored topics. If the turn of a topic ended with the previous process, the topic
-// becomes idle unless Follow soon shows a running turn.
+// NewIcons returns Icons for the stored topics. If a turn of the previous process has ended, its topic becomes idle
+// unless Follow is called soon.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -170,8 +171,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the icon that a topic should have, and its state. The state is empty if the topic has that icon already,
-// or if Telegram has no icon for it.
+// icon returns the icon that a topic should get, and its state. The state is empty if the topic has that icon
+// already, or if Telegram does not offer it.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -211,8 +212,8 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	}
 }
 
-// TopicTurn shows in a topic's icon whether the topic's turn waits for a user. A nil TopicTurn shows nothing. Its
-// caller serializes the calls.
+// TopicTurn shows in a topic's icon whether a turn waits for a user. A nil TopicTurn does nothing. It is not safe for
+// concurrent use.
 type TopicTurn struct {
 	icons *Icons
 	in    orchestrator.ConversationID

@@ -1,6 +1,6 @@
-// Package project is the screen of /project and /newtopic. It lists projects, opens them and worktrees of their
-// branches, removes worktrees, opens topics that work in a project, and changes the topics' icons. It handles buttons
-// and composes texts, but sends no messages.
+// Package project is the screen of /project and /newtopic. It lists projects, opens projects and worktrees of their
+// branches, removes worktrees, and opens topics that work in a project. It also changes the topics' icons. It returns
+// texts and handles buttons, but sends no messages.
 package project
 
 import (
@@ -28,7 +28,7 @@ const (
 	opTrees  op = "t"
 	opTree   op = "w" // the key is a worktree
 	opRemove op = "r"
-	opDrop   op = "R" // even if that loses uncommitted work
+	opDrop   op = "R" // removes a worktree with uncommitted work
 )
 
 // Options configures a Screen. All fields are required.
@@ -39,14 +39,14 @@ type Options struct {
 	Lang     *lang.Choices
 }
 
-// Screen lets users choose projects. Its buttons identify a project or worktree by its directory, so they work after a
-// restart too. Safe for concurrent use.
+// Screen lets users choose projects. A button contains a digest of the directory of its project or worktree, so it
+// works after a restart. Safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/project". It lists the projects, or opens "app" or "app@branch".
+// Command answers "/project". It lists the projects, or opens a named one: "app" or "app@branch".
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
@@ -69,14 +69,13 @@ func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orche
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.opened", dir)
 	now, err := s.o.Status(ctx, by.Conversation)
-	if err != nil { // the conversation works there all the same
+	if err != nil { // the conversation works there anyway
 		return text
 	}
 	return text + Moved(p, before, now)
 }
 
-// Moved returns an additional sentence about the environment that a conversation works in now. It returns "" if the
-// environment has not changed.
+// Moved describes the new environment of a conversation. It returns "" if the environment has not changed.
 func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	place := render.Place(p, now.Sandbox.Name())
 	switch {
@@ -195,7 +194,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 	return tgapi.Answer{Text: s.opened(ctx, by, before, dir), Edit: page}, err
 }
 
-// treesShown limits the worktrees of a page.
+// treesShown limits the worktrees on a page.
 const treesShown = 30
 
 // trees lists the worktrees of the conversation's repository, with buttons to remove the merged and missing ones.
@@ -245,7 +244,7 @@ func sign(current bool) string {
 	return ""
 }
 
-// tree opens or removes a worktree. Before it removes uncommitted work, it asks the user.
+// tree opens or removes a worktree. Before it removes uncommitted work, it asks for confirmation.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 
 // Topics opens topics in chats, and chooses the model that answers in them.
 type Topics interface {
-	// OpenTopic opens a topic and returns its number. It has the errors of tgapi.Client.OpenTopic.
+	// OpenTopic opens a topic and returns its id. It returns the errors of tgapi.Client.OpenTopic.
 	OpenTopic(ctx context.Context, chat int64, name string) (int, error)
-	// Named returns the choice that the name of an agent or a model means, or false for an unknown name.
+	// Named returns the agent and model for a name, or false for an unknown name.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// SetModel chooses the agent and model that answer in a conversation.
 	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
 }
 
-// Opened is the answer to "/newtopic".
+// Opened is the result of "/newtopic".
 type Opened struct {
-	Text  string                      // shown where the user asked
-	In    orchestrator.ConversationID // the topic; zero if none was opened
-	First string                      // first message of the topic
+	Text  string                      // answer in the conversation of the command
+	In    orchestrator.ConversationID // the new topic; zero if none was opened
+	First string                      // first message in the new topic
 }
 
-// NewTopic answers "/newtopic". It opens a topic that works in a project, with an agent or a model if the user names
-// one. A repeated call opens another topic.
+// NewTopic answers "/newtopic". It opens a topic that works in a project. The user may name an agent or a model for
+// the topic. A repeated call opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)

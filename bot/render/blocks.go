@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Blocks renders the source as the blocks of a rich message. clean can change the source first. Blocks works like
-// Markdown, except that tables, lists, headings and code become separate blocks. The result may exceed the limits of a
-// rich message; see FitBlocks. If the source is much longer than that, left replaces its middle, and cut is true.
+// Blocks renders the source as the blocks of a rich message. clean may change the source first. Blocks works like
+// Markdown, but makes tables, lists, headings and code separate blocks. The result may exceed the limits of a rich
+// message; see FitBlocks. If the source is much too long, left replaces its middle, and cut is true.
 func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
@@ -25,17 +25,17 @@ func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []
 	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart is how much of either end of a source is rendered for a rich message, in bytes. A rich message usually shows
-// less.
+// richPart limits how much of each end of a source is rendered for a rich message, in bytes. A rich message usually
+// shows less.
 const richPart = 2 * RichLimit
 
-// blocksOf renders a source. marks chooses whether it recognizes the marks of files or leaves them as text.
+// blocksOf renders a source. If marks is false, the marks of files stay text.
 func blocksOf(src string, marks bool) []Block {
 	clean := []byte(cleanSource(src))
 	return blockReader{clean}.inside(parse(clean, marks), 1)
 }
 
-// blockReader converts the syntax tree of a source to blocks.
+// blockReader converts a syntax tree to blocks.
 type blockReader struct{ source []byte }
 
 // inside returns the blocks of the children of n at a nesting depth.
@@ -69,13 +69,13 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 		return only(Block{Kind: Paragraph, Text: r.text(n)})
 	}
 	flat := r.flat(n)
-	if depth >= richDepth { // too deep for a quote
+	if depth >= richDepth { // the nesting is too deep for a quote
 		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
 	}
 	return Lay(flat)
 }
 
-// only returns b, unless it has no visible content.
+// only returns b alone, or nothing if b has no visible content.
 func only(b Block) []Block {
 	if IsBlank(b.Text.Text) {
 		return nil
@@ -107,7 +107,7 @@ func (r blockReader) items(n *ast.List, depth int) (out []Item) {
 		}
 		item.Box = takeBox(c)
 		if item.Blocks = r.inside(c, depth+2); len(item.Blocks) == 0 {
-			item.Blocks = []Block{{Kind: Paragraph, Text: Text{Text: "–"}}} // an item must not be empty
+			item.Blocks = []Block{{Kind: Paragraph, Text: Text{Text: "–"}}} // Telegram rejects empty items
 		}
 		out = append(out, item)
 	}
@@ -131,7 +131,7 @@ func takeBox(item ast.Node) Box {
 	return ToDo
 }
 
-// rows returns the rows of a table, or nil if a rich message cannot have so many columns.
+// rows returns the rows of a table, or nil if the table has too many columns for a rich message.
 func (r blockReader) rows(t *table) (out [][]Cell) {
 	align := func(column int) string {
 		if column < len(t.align) {

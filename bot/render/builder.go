@@ -11,7 +11,7 @@ import (
 type builder struct {
 	buf      []byte
 	units    int // UTF-16 length of buf
-	start    int // length of buf where the current block began; whitespace right there is dropped
+	start    int // length of buf at the start of the current block, where whitespace is dropped; -1: keep whitespace
 	entities []Entity
 	open     []span
 	count    counts
@@ -21,12 +21,12 @@ type builder struct {
 type span struct {
 	kind  Kind
 	url   string
-	units int  // where it began, or continued after an interruption
+	units int  // start of the style, or of its continuation after an interruption
 	bytes int  // the same position in buf
-	shown bool // false if an outer span of the same kind applies, or if the kind is not allowed here
+	shown bool // false if an outer span has the same kind, or if the kind is not allowed here
 }
 
-// counts are the open spans that are shown, by kind.
+// counts contains the number of shown open spans by kind.
 type counts struct{ quotes, links, bold, italic, strike int }
 
 func (c *counts) of(k Kind) *int {
@@ -44,7 +44,7 @@ func (c *counts) of(k Kind) *int {
 	}
 }
 
-// write appends s. It drops whitespace at the very start of a block.
+// write appends s. At the start of a block it drops whitespace.
 func (b *builder) write(s string) {
 	from := len(b.buf)
 	b.buf = appendClean(b.buf, s)
@@ -67,7 +67,7 @@ func (b *builder) begin(kind Kind, url string) {
 	}
 	if shown && kind.quote() {
 		b.interrupt()
-		defer b.resume() // a quote is outside of the styles that are open around it
+		defer b.resume() // a quote must not be inside other styles, so interrupt the open styles
 	}
 	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
 }
@@ -86,15 +86,15 @@ func (b *builder) end() {
 	b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
 }
 
-// beginAt is begin with an earlier start in the text: at byte from, which is units UTF-16 units from the start.
+// beginAt is begin for a style that started earlier in the text, at the given offsets.
 func (b *builder) beginAt(kind Kind, bytes, units int) {
 	b.begin(kind, "")
 	s := &b.open[len(b.open)-1]
 	s.bytes, s.units = bytes, units
 }
 
-// raw adds code. kind is Code or Pre. As Telegram requires, raw interrupts the styles around the code. Inside a link it
-// keeps the link and does not mark the code.
+// raw adds code. kind is Code or Pre. As Telegram requires, raw interrupts the styles around the code. Inside a link
+// it preserves the link and leaves the code unmarked.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)
@@ -130,7 +130,7 @@ func (b *builder) resume() {
 	}
 }
 
-// emit records an entity over everything written since bytes, without whitespace that Telegram would drop.
+// emit records an entity for the text written since bytes, without the whitespace that Telegram would drop.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -193,7 +193,8 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank orders kinds over the same text from the outside in, and by the loss if an entity is dropped.
+// rank orders the kinds of entities over the same text from the outside in. If entities must be dropped, the highest
+// rank goes first.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:
@@ -227,15 +228,15 @@ func unitsOf(b []byte) int {
 	return n
 }
 
-// cursor moves through a text by UTF-16 offsets, forward only.
+// cursor moves forward through a text by UTF-16 offsets.
 type cursor struct {
 	text  string
 	bytes int
 	units int
 }
 
-// take returns the text from the cursor up to unit and moves there. A unit inside a surrogate pair counts as the pair's
-// end.
+// take returns the text from the cursor to unit and moves the cursor there. If unit is inside a surrogate pair, take
+// ends after the pair.
 func (c *cursor) take(unit int) string {
 	from := c.bytes
 	for c.units < unit && c.bytes < len(c.text) {

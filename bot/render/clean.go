@@ -8,9 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// cleanRune returns a character in the way Telegram would change it, or false if Telegram drops it. Tabs and controls
-// become single spaces. Line separators and direction overrides disappear. ductor must do this itself, because a
-// dropped character would shift the entities.
+// cleanRune returns the character that Telegram makes of r, or false if Telegram drops it. Tabs and control
+// characters become spaces. Line separators and direction overrides disappear. If Telegram changed characters itself,
+// entities would shift.
 func cleanRune(r rune) (rune, bool) {
 	switch {
 	case r == '\n':
@@ -25,7 +25,7 @@ func cleanRune(r rune) (rune, bool) {
 	return r, true
 }
 
-// tab replaces a tab. Telegram would make it a single space, and code would lose its shape.
+// tab replaces a tab. Telegram would convert a tab to a single space, and code would lose its indentation.
 const tab = "    "
 
 // appendClean appends s to dst in the form that Telegram keeps. Invalid UTF-8 becomes U+FFFD.
@@ -68,9 +68,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// cleanSource prepares Markdown for the parser, which must not see invalid UTF-8, controls or carriage returns. The
-// output of programs appears as in a terminal. Tabs stay, because they mean indentation. Line numbers stay: line n of
-// the result is line n of s.
+// cleanSource prepares Markdown for the parser. It removes invalid UTF-8, control characters and carriage returns,
+// and shows the output of programs as a terminal does. Tabs stay, because they are indentation. Line numbers stay:
+// line n of the result is line n of s.
 func cleanSource(s string) string {
 	if isClean(s) {
 		return s
@@ -90,7 +90,7 @@ func cleanSource(s string) string {
 // trimmed reports whether Telegram drops c at the edges of a message.
 func trimmed(c byte) bool { return c == ' ' || c == '\n' }
 
-// blank reports whether a character is invisible. Telegram rejects a message of only such characters as empty.
+// blank reports whether a character is invisible. Telegram rejects a message that has only blank characters.
 func blank(r rune) bool {
 	switch {
 	case r == ' ' || r == '\n':

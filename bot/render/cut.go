@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cuts are the last positions of each kind where a window may be cut, as byte offsets; 0 for none.
+// cuts contains the last possible cuts of a window, by kind, as byte offsets. 0 means none.
 type cuts struct {
 	paragraph int // an empty line outside of code
 	line      int // the end of a line outside of code
@@ -15,8 +15,8 @@ type cuts struct {
 	word      int
 }
 
-// cut returns where the next part ends: an offset into window, in bytes. The caller calls it only if more text follows
-// window.
+// cut returns the length of the next part in bytes. window is the text that fits into the part. More text must follow
+// it.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
@@ -35,13 +35,13 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find returns the last cut of each kind after the first visible character.
+// find returns the last cut of each kind after the first visible character of window.
 func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}
 	w.take(s.visible + 1)
-	next := 0 // entities before it are done
-	code := 0 // the end of the current code, in units
+	next := 0 // index of the next entity
+	code := 0 // end of the current code, in units
 	prev := ' '
 	for i := w.bytes; i <= len(window); {
 		unit := s.units + w.units
@@ -54,7 +54,7 @@ func (s *splitter) find(window string) cuts {
 		if at := s.bytes + i; at < len(s.text) {
 			if r, size = rune(s.text[at]), 1; r >= utf8.RuneSelf {
 				r, size = utf8.DecodeRuneInString(s.text[at:])
-			} else if r > ' ' && prev < utf8.RuneSelf { // no cut is possible within a word
+			} else if r > ' ' && prev < utf8.RuneSelf { // inside a word, no cut is possible
 				prev = r
 				i++
 				w.units++
@@ -72,7 +72,8 @@ func (s *splitter) find(window string) cuts {
 	return c
 }
 
-// note records the position at, between prev and r, as a cut of its kind. rest is the text from there on.
+// note records the position at as a possible cut of its kind. prev and r are the characters around it, and rest is
+// the text from there on.
 func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	switch {
 	case r == '\n' && code:
@@ -95,8 +96,8 @@ func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	}
 }
 
-// charBoundary returns the last position at or before byte n of s that is not inside of a displayed character, or 0 if
-// none is near.
+// charBoundary returns the last position at or before byte n of s that is not inside of a displayed character. It
+// returns 0 if no such position is near.
 func charBoundary(s string, n int) int {
 	const furthest = 256
 	for i := n; i > 0 && i > n-furthest; {
@@ -109,7 +110,7 @@ func charBoundary(s string, n int) int {
 	return 0
 }
 
-// charCut is charBoundary in UTF-16 units. If charBoundary finds none, it returns a boundary between code points.
+// charCut is charBoundary in UTF-16 units. If charBoundary returns 0, charCut returns a boundary between code points.
 func charCut(s string, units int) int {
 	c := cursor{text: s}
 	for {
@@ -126,7 +127,7 @@ func charCut(s string, units int) int {
 	return c.units
 }
 
-// joins reports whether the characters before and after byte i of s are displayed as one.
+// joins reports whether the characters before and after byte i of s are displayed as one character.
 func joins(s string, i int) bool {
 	if i == 0 || i == len(s) {
 		return false
@@ -149,7 +150,7 @@ func joins(s string, i int) bool {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// flagsBefore counts the regional indicator letters at the end of s.
+// flagsBefore counts the regional indicator letters at the end of s. Two of them form a flag.
 func flagsBefore(s string) int {
 	n := 0
 	for n < 64 {
@@ -163,5 +164,5 @@ func flagsBefore(s string) int {
 	return n
 }
 
-// hangulPart reports whether r is a vowel or a final of a decomposed Hangul syllable.
+// hangulPart reports whether r is a vowel or final consonant of a decomposed Hangul syllable.
 func hangulPart(r rune) bool { return r >= 0x1160 && r <= 0x11ff }

@@ -13,12 +13,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// emphasis parses * _ and ~~ by the rules of CommonMark, with changes for texts of agents:
+// emphasis parses *, _ and ~~ by the rules of CommonMark, with changes for the texts of agents:
 //   - A * between letters or digits is a multiplication or a pointer (2*3*4).
-//   - ** between them can close but not open (2**3**4).
-//   - Delimiters inside an address are part of it.
+//   - A ** between letters or digits can close but not open a style (2**3**4).
+//   - Delimiters inside an address belong to the address.
 //   - __init__.py is a name.
-//   - Next to Chinese, Japanese or Korean, which have no spaces, a delimiter works on both sides.
+//   - Next to Chinese, Japanese or Korean text, which has no spaces, a delimiter can open and close.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
@@ -72,8 +72,8 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 
 var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
-// dunderName returns the length of a name like __init__ at the start of line, or 0. Only a path or an expression around
-// it tells a name from bold text.
+// dunderName returns the length of a name like __init__ at the start of line, or 0. Only a path or an expression
+// around the text shows that it is a name and not bold.
 func dunderName(before rune, line []byte) int {
 	name := dunder().Find(line)
 	if name == nil || wordRune(before) {
@@ -89,8 +89,8 @@ func dunderName(before rune, line []byte) int {
 	return 0
 }
 
-// insideURL reports whether the text between before and rest is inside a web address: the word has a "://" before it,
-// and after it more than punctuation.
+// insideURL reports whether the position between before and rest is inside a web address: before it, the word
+// contains "://", and after it, more than punctuation.
 func insideURL(before, rest []byte) bool {
 	const longest = 512
 	if len(before) > longest {

@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// FileMark is a mark in an answer with which an agent sends a file: [[file: out/report.pdf]], or with a caption [[file:
-// out/plan.png | The plan]]. In code it is text.
+// FileMark is a mark in an answer with which an agent sends a file: [[file: out/report.pdf]], or with a caption
+// [[file: out/plan.png | The plan]]. Inside code, a mark is text.
 type FileMark struct {
 	Path    string
 	Caption string
@@ -31,13 +31,13 @@ func FileMarks(src string) (all []FileMark) {
 const (
 	markBegin = "[[file:"
 	markEnd   = "]]"
-	maxMark   = 8 << 10 // in bytes; more than a path and a caption need
+	maxMark   = 8 << 10 // bytes; longer than any path with a caption
 )
 
-// marksWanted is set in the parser context of a source whose marks are parsed.
+// marksWanted is set in the parser context if the parser must recognize marks.
 var marksWanted = parser.NewContextKey()
 
-// fileMarks parses marks.
+// fileMarks is the inline parser for marks.
 type fileMarks struct{}
 
 func (fileMarks) Trigger() []byte { return []byte{'['} }
@@ -70,7 +70,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return m
 }
 
-// fileMark is a mark in a syntax tree. It has no path while it is incomplete.
+// fileMark is a mark in a syntax tree. If the mark is incomplete, its path is empty.
 type fileMark struct {
 	ast.BaseInline
 	FileMark

@@ -7,7 +7,7 @@ import (
 
 const (
 	maxTableWidth = 44 // maximum columns of an aligned table: a phone breaks longer lines
-	maxLabelWidth = 40 // maximum columns of a header that is repeated as a label
+	maxLabelWidth = 40 // maximum columns of a header that serves as a label
 	maxRepeats    = 8  // see repeats
 )
 
@@ -86,7 +86,7 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// repeats returns the factor by which a table grows if every value gets a label.
+// repeats returns the factor by which a table grows if each value gets its header as a label.
 func repeats(rows [][]Text) int {
 	labels, all := 0, 0
 	for n, row := range rows {
@@ -100,8 +100,8 @@ func repeats(rows [][]Text) int {
 	return labels / max(all, 1)
 }
 
-// records writes each row as lines of "header: value", with an empty line between rows. A column without values appears
-// in the first row only.
+// records writes each row as lines of "header: value", with an empty line between rows. Columns without values appear
+// only in the first row.
 func (r *renderer) records(rows [][]Text) {
 	header, body := rows[0], rows[1:]
 	if len(body) == 0 {
@@ -153,7 +153,7 @@ func at(row []Text, i int) Text {
 	return Text{}
 }
 
-// piped writes a table that is too wide for labels almost as in the source.
+// piped writes a table that is too wide for labels, almost as in the source.
 func (r *renderer) piped(rows [][]Text) {
 	for i, row := range rows {
 		kind := Bold

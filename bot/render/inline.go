@@ -104,7 +104,7 @@ func (r *renderer) html(n *ast.RawHTML) {
 	r.out.write(b.String())
 }
 
-// link writes a link. If Telegram does not accept its destination, link writes that after the label.
+// link writes a link. If Telegram does not accept the address, link writes it after the label.
 func (r *renderer) link(n *ast.Link) {
 	address := unescape(n.Destination)
 	if r.out.count.links == 0 && linkable(address) {
@@ -123,7 +123,7 @@ func (r *renderer) link(n *ast.Link) {
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (address)", or only one of the two if the other is empty.
+// labelled writes "label (address)". If one of the two is empty, it writes only the other.
 func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
@@ -166,7 +166,7 @@ func unescape(b []byte) string {
 	return out.String()
 }
 
-// reference resolves the character reference at the start of b and returns its length. Without a reference it returns
+// reference resolves the character reference at the start of b and returns its length. If there is none, it returns
 // the ampersand.
 func reference(b []byte) (string, int) {
 	const longest = 33
@@ -186,13 +186,13 @@ func reference(b []byte) (string, int) {
 	return "&", 1
 }
 
-// longestURL is the longest address that becomes a link. Longer ones are written out, so that a message full of links
-// still fits into a request.
+// longestURL is the maximum length of an address that becomes a link. Longer addresses are written as text, so that a
+// message full of links still fits into a request.
 const longestURL = 1024
 
-// linkable reports whether Telegram accepts raw as the address of a text link: http and https with a host that contains
-// a dot, or tg. Mail addresses are not accepted: Telegram turns them into web addresses in a link, but recognizes them
-// in plain text.
+// linkable reports whether Telegram accepts raw as the address of a text link: http and https with a host that
+// contains a dot, or tg. Mail addresses are not accepted, because Telegram would convert them to web addresses.
+// Telegram recognizes them in plain text.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

@@ -13,10 +13,10 @@ import (
 
 var sharedParser = sync.OnceValue(newParser)
 
-// Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. Any source gives a valid
-// Text, even a source that ends in the middle of a construct. Only markup can be lost. Content that cannot be formatted
-// appears as text: links and images that Telegram does not accept as "label (address)", HTML and reference definitions
-// literally. Line breaks stay line breaks. Safe for concurrent use.
+// Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. The result is valid for
+// any source, even if the source ends in the middle of a construct. Only markup can be lost. Content that cannot be
+// formatted appears as text: rejected links and images as "label (address)", HTML and reference definitions
+// literally. Line breaks stay. Safe for concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}
@@ -31,9 +31,9 @@ func Markdown(src string) Text {
 	return r.out.text()
 }
 
-// parse parses a source. marks chooses whether it recognizes the marks of files or leaves them as text.
+// parse parses a source. If marks is false, the marks of files stay text.
 func parse(source []byte, marks bool) ast.Node {
-	shared := sharedParser() // first, because it creates keys that the context needs room for
+	shared := sharedParser() // first, because creating the parser registers the keys of the context
 	pc := parser.NewContext()
 	if marks {
 		pc.Set(marksWanted, marks)
@@ -45,13 +45,13 @@ func parse(source []byte, marks bool) ast.Node {
 type renderer struct {
 	source []byte
 	out    *builder
-	indent string // of lines inside list items
-	inCell bool   // in a table cell, where code may escape pipes
-	apart  bool   // the first visible block follows an empty line
+	indent string // indentation of lines in list items
+	inCell bool   // inside a table cell, where code may escape pipes
+	apart  bool   // an empty line precedes the first visible block
 }
 
-// topLevel writes a child of the document. The output depends only on the block and on the line before it. So Stream
-// can reuse it.
+// topLevel writes a child of the document. The output depends only on the block and on the line before it, so Stream
+// can reuse the output.
 func (r *renderer) topLevel(n ast.Node) {
 	mark := len(r.out.buf)
 	apart := blankBefore(r.source, lineStart(r.source, n.Pos()))
@@ -73,7 +73,7 @@ func (r *renderer) rewind(mark int) {
 	r.out.buf = r.out.buf[:mark]
 }
 
-// separate ends the line. It adds an empty one if the source has one.
+// separate ends the line. If blank is set, an empty line follows.
 func (r *renderer) separate(blank bool) {
 	r.out.write("\n")
 	if blank {
@@ -96,7 +96,7 @@ func blankBefore(source []byte, start int) bool {
 	return len(bytes.TrimSpace(source[from:start])) == 0
 }
 
-// children writes the blocks inside n. The current line has begun already.
+// children writes the blocks inside n, starting on the current line.
 func (r *renderer) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := len(r.out.buf)
@@ -141,7 +141,7 @@ func (r *renderer) quote(n ast.Node) {
 	r.out.end()
 }
 
-// fenced writes a block of code. The first word after the fence is the language. Further words on that line are shown.
+// fenced writes a fenced block of code. The first word after the fence is the language. Further words are shown.
 func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	const longestLanguage = 32
 	language, rest := "", ""
@@ -154,7 +154,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	}
 	code := linesOf(n, r.source)
 	if IsBlank(code) {
-		language, rest = "", language+" "+rest // no code to carry the language
+		language, rest = "", language+" "+rest // no code has the language as its attribute
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
@@ -165,7 +165,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	r.pre(language, code)
 }
 
-// pre writes code on separate lines. It removes the indentation of a list around the code.
+// pre writes code on its own lines, without the indentation of a list around it.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
 	if IsBlank(code) {
@@ -175,7 +175,7 @@ func (r *renderer) pre(language, code string) {
 	r.out.raw(Pre, language, code)
 }
 
-// ownLine makes sure that the line contains nothing but indentation, and removes that.
+// ownLine starts a new line unless the current line has only indentation, which it removes.
 func (r *renderer) ownLine() {
 	from := bytes.LastIndexByte(r.out.buf, '\n') + 1
 	if from <= r.out.start {
@@ -216,7 +216,8 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter returns the number of the list item after number last: the written one, but never a number twice.
+// numberAfter returns the number of the list item after the item with number last. It is the number in the source,
+// but no number appears twice.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
 	number, _ := written.(int)

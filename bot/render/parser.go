@@ -9,21 +9,21 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Bounds that keep goldmark linear on hostile input. Beyond them, markup is text. Each applies to one paragraph (or
-// heading, or cell), so that a stream and a whole source meet the same bounds.
+// Limits that keep goldmark linear on hostile input. Beyond a limit, markup is text. Each limit applies to one
+// paragraph, heading or cell, so that a Stream and a whole source reach the same limits.
 const (
 	maxDepth      = 24  // nested quotes and lists
 	maxDelimiters = 512 // runs of * _ ~
 	maxBrackets   = 512 // [ and ]
 	maxTags       = 256 // <
-	maxRun        = 8   // characters of one run of delimiters
+	maxRun        = 8   // characters in one run of delimiters
 )
 
-// newParser returns the parser of the dialect: CommonMark with tables, strikethrough and task lists, but without two
-// features.
-//   - Reference definitions: one at the end of an answer would change text shown long before. So definitions and uses
-//     appear as written.
-//   - HTML blocks: HTML appears literally anyway, and Markdown between its tags is worth rendering.
+// newParser returns a parser for CommonMark with tables, strikethrough and task lists. It does not support two
+// features:
+//   - Reference definitions. One at the end of an answer would change text that is shown already. So definitions
+//     and their uses appear as written.
+//   - HTML blocks. HTML appears literally, and Markdown between tags is still rendered.
 func newParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(
@@ -50,7 +50,7 @@ func newParser() parser.Parser {
 	)
 }
 
-// shallow does not open a container at maxDepth. Its marker is then text.
+// shallow opens no quote or list at maxDepth. The marker is then text.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -63,7 +63,7 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// numbered preserves the number written for a list item. The syntax tree has only the first number.
+// numbered stores the written number of each list item. goldmark's syntax tree contains only the first number.
 type numbered struct{ parser.BlockParser }
 
 var numberAttribute = []byte("number")
@@ -88,8 +88,8 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 	return node, state
 }
 
-// links parses links and images whose addresses and titles end within maxAddress. goldmark alone would search the whole
-// rest for the end of each.
+// links parses links and images whose addresses and titles are shorter than maxAddress. Without this limit, goldmark
+// searches the rest of the paragraph for the end of each.
 type links struct{ parser.InlineParser }
 
 // maxAddress is longer than any address that Telegram accepts, in bytes.

@@ -9,10 +9,10 @@ import (
 	"ductor/lang"
 )
 
-// NameLimit bounds the shown part of a name, in UTF-16 units.
+// NameLimit limits the shown length of a name, in UTF-16 units.
 const NameLimit = 28
 
-// ChangeSign returns the sign for a kind of change of a file.
+// ChangeSign returns the symbol for a kind of change to a file.
 func ChangeSign[K ~string](kind K) string {
 	switch kind {
 	case "add":
@@ -23,8 +23,8 @@ func ChangeSign[K ~string](kind K) string {
 	return "✎"
 }
 
-// DiffCount returns a text such as " +3 −1": the number of lines that a diff adds and removes. It returns "" if there
-// are none.
+// DiffCount returns the number of added and removed lines of a diff, such as " +3 −1". It returns "" if there are
+// none.
 func DiffCount(diff string) string {
 	added, removed := 0, 0
 	for line := range strings.Lines(diff) {
@@ -42,9 +42,9 @@ func DiffCount(diff string) string {
 	return fmt.Sprintf(" +%d −%d", added, removed)
 }
 
-// DiffText returns the unified diff of the file path for users: lines that start with +, - or a space, and between them
-// words for the position of each hunk. It keeps a heading that names another file or has more than the name. It returns
-// a text without hunks, which is no unified diff, unchanged.
+// DiffText returns the unified diff of the file path in a form for users. Lines start with +, - or a space. The
+// position of each hunk is described in words. A heading stays only if it contains more than the file's name.
+// DiffText returns a text without hunks unchanged, because it is not a unified diff.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff
@@ -71,14 +71,14 @@ func DiffText(p lang.Printer, path, diff string) string {
 	return out.String()
 }
 
-// hunk is the content of a line "@@ -1,3 +4,5 @@ func main()": how many lines of the old and the new file follow.
+// hunk is a parsed line such as "@@ -1,3 +4,5 @@ func main()", and counts the remaining lines of the hunk.
 type hunk struct {
 	old, now int
 	first    int
 	what     string
 }
 
-// begin parses such a line. It returns false for any other line.
+// begin parses the first line of a hunk. It returns false for any other line.
 func (s *hunk) begin(line string) bool {
 	ranges, what, ok := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	old, now, two := strings.Cut(ranges, " ")
@@ -106,8 +106,8 @@ func lineRange(text, sign string) (first, lines int, ok bool) {
 	return first, lines, signed && err == nil && countErr == nil
 }
 
-// consume reports whether a line belongs to the hunk, and counts it. A line without a sign is an empty one that lost
-// its space.
+// consume reports whether a line belongs to the hunk, and counts it. A line without a sign is an empty line whose
+// space was lost.
 func (s *hunk) consume(line string) bool {
 	switch {
 	case line[0] == '+' && s.now > 0:
@@ -122,7 +122,7 @@ func (s *hunk) consume(line string) bool {
 	return true
 }
 
-// where describes the position of a hunk in words. It returns "" for the beginning of a file.
+// where describes the position of a hunk in words. It returns "" for the start of a file.
 func (s *hunk) where(p lang.Printer) string {
 	switch {
 	case s.what != "":
@@ -136,7 +136,7 @@ func (s *hunk) where(p lang.Printer) string {
 // headingOf reports whether a line before a hunk contains only the name of the file.
 func headingOf(line, path string) bool {
 	is := func(name string) bool {
-		_, bare, _ := strings.Cut(name, "/") // without a/ and b/
+		_, bare, _ := strings.Cut(name, "/") // path without a/ and b/
 		return name == "/dev/null" || name == path || bare == path
 	}
 	for _, mark := range []string{"--- ", "+++ "} {
@@ -151,14 +151,14 @@ func headingOf(line, path string) bool {
 	return strings.HasPrefix(line, "index ") && strings.Contains(line, "..")
 }
 
-// ReadSpan parses a duration written by a user: "45m", "2 hours".
+// ReadSpan parses a duration in a user's words, such as "45m" or "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
 	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m",
 		"hours", "h", "hour", "h", "seconds", "s")
 	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
 }
 
-// AgentName returns the name of an agent for texts: "Claude", or "the agent" if a is empty.
+// AgentName returns the name of an agent for users, such as "Claude". If a is empty, it returns "the agent".
 func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	if a == "" {
 		return p.Text("common.the-agent")
@@ -166,7 +166,7 @@ func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	return strings.ToUpper(string(a[:1])) + ShortLine(string(a[1:]), NameLimit)
 }
 
-// Marked returns the label of a choice, with a tick if it is the current one.
+// Marked returns the label of a choice, with a tick if the choice is the current one.
 func Marked(text string, current bool) string {
 	if current {
 		return "✓ " + text
@@ -189,7 +189,8 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 	return strings.Join(parts, " · ")
 }
 
-// ModelText returns the agent and its chosen model, if any: "Claude", "Claude · opus".
+// ModelText returns the agent with its chosen model, such as "Claude · opus", or the agent alone if no model is
+// chosen.
 func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) string {
 	if model == "" {
 		return AgentName(p, agent)
@@ -197,7 +198,7 @@ func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) s
 	return ChoiceText(p, agent, model, "")
 }
 
-// Place describes where agents run: in a named sandbox, or on this machine.
+// Place describes where agents run: in a named sandbox, or on this machine if the name is empty.
 func Place(p lang.Printer, sandbox string) string {
 	if sandbox == "" {
 		return p.Text("common.on-machine")
@@ -217,7 +218,7 @@ func BypassLeft(p lang.Printer, until, now time.Time) string {
 	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
-// WithBypassLeft returns the text for a mode. For a bypass with an end, the text has the remaining time.
+// WithBypassLeft returns the text for a mode. For a bypass with an end, the text includes the remaining time.
 func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
 	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line

@@ -10,23 +10,23 @@ import (
 	"ductor/lang"
 )
 
-// Bounds of a message in UTF-16 units.
+// Limits of a message, in UTF-16 units.
 const (
 	MessageLimit = 4096 // Telegram's limit
 	CaptionLimit = 1024 // Telegram's limit for the text below a file
-	FullMessage  = 4000 // maximum length of a message that another one follows
+	FullMessage  = 4000 // maximum length of a message if another message follows
 )
 
 // ShortenPlain cuts s to at most limit UTF-16 units.
 func ShortenPlain(s string, limit int) string { return Shorten(Plain(s), limit).Text }
 
-// ShortLine cuts s as a single line to at most limit UTF-16 units.
+// ShortLine returns s as a single line of at most limit UTF-16 units.
 func ShortLine(s string, limit int) string { return ShortenPlain(OneLine(s), limit) }
 
 // OneLine returns s as a single line: each run of white space becomes one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Cut returns the first characters of s, at most limit, and an ellipsis if it cut something off.
+// Cut returns at most the first limit characters of s. If it cuts anything, it appends an ellipsis.
 func Cut(s string, limit int) string {
 	n := 0
 	for i := range s {
@@ -37,7 +37,8 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines returns the end of a text, of at most `most` UTF-16 units. It begins with a whole line if possible.
+// LastLines returns the end of a text, at most `most` UTF-16 units. If possible, the result starts at the beginning
+// of a line.
 func LastLines(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most/2 || Len(text) <= most {
@@ -50,7 +51,7 @@ func LastLines(text string, most int) string {
 	return "…\n" + end
 }
 
-// Unchanged returns s as a Text without markup. Unlike Plain, it does not replace the characters that Telegram may
+// Unchanged returns s as a Text without markup. Unlike Plain, it does not replace characters that Telegram may
 // change.
 func Unchanged(s string) Text { return Text{Text: s} }
 
@@ -60,8 +61,8 @@ func ForeignRepository(p lang.Printer, dir string) string {
 	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
 }
 
-// Revealed returns s in a form that Telegram shows unchanged. It writes out characters that are invisible, look like a
-// space or change the appearance of others: users must see everything that they allow.
+// Revealed returns s in a form that Telegram shows unchanged. It spells out characters that are invisible, look like
+// a space or change the appearance of others, so that users see everything that they allow.
 func Revealed(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
@@ -74,10 +75,10 @@ func Revealed(s string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
-	return Plain(b.String()).Text // measured in the shown form
+	return Plain(b.String()).Text // so that the caller measures the text as Telegram shows it
 }
 
-// hidden reports whether users cannot see a character as it is.
+// hidden reports whether a character must be spelled out.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == ' ':
@@ -91,14 +92,14 @@ func hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Fingerprint returns a short digest of a text, for storing instead of the text.
+// Fingerprint returns a short digest of a text, for storage in place of the text.
 func Fingerprint(t Text) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %+v", t.Text, t.Entities)
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// AsMessage removes the parts of t that Telegram would not keep. t has at most the length of a message.
+// AsMessage removes the parts of t that Telegram would not keep. t must not be longer than a message.
 func AsMessage(t Text) Text {
 	parts := Split(t, MessageLimit)
 	if len(parts) == 0 {
@@ -106,7 +107,7 @@ func AsMessage(t Text) Text {
 	}
 	whole := parts[0].Text
 	for i, p := range parts[1:] {
-		// A message cannot hold so many addresses. Those beyond the limit lose their links.
+		// The message has too many addresses. The links beyond the limit become plain text.
 		whole = Concat(whole, Text{Text: parts[i].Gap + p.Text.Text})
 	}
 	return whole

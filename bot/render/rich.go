@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Telegram's bounds of a rich message. An item of a list and a row of a table count as blocks.
+// Telegram's limits for a rich message. A list item and a table row count as blocks.
 const (
 	RichLimit   = 32768 // UTF-16 units
 	RichBlocks  = 500
 	richColumns = 20
-	richDepth   = 8 // nested blocks; Telegram's limit of 16 includes the formatting
+	richDepth   = 8 // levels of nesting; Telegram's limit of 16 includes the formatting
 )
 
-// BlockKind is the kind of a block of a rich message, spelled as the Bot API spells it.
+// BlockKind is the kind of a block in a rich message, spelled as in the Bot API.
 type BlockKind string
 
 // Kinds of blocks.
@@ -25,16 +25,16 @@ const (
 	QuoteOf   BlockKind = "blockquote" // has Blocks
 	List      BlockKind = "list"
 	TableOf   BlockKind = "table"   // has Rows
-	Details   BlockKind = "details" // Text is visible before it is opened
+	Details   BlockKind = "details" // Text stays visible while the details are closed
 )
 
 // Block is a block of a rich message.
 type Block struct {
 	Kind     BlockKind `json:"kind"`
 	Text     Text      `json:"text,omitzero"`
-	Level    int       `json:"level,omitempty"`    // of a heading, from 1
-	Language string    `json:"language,omitempty"` // of code
-	Blocks   []Block   `json:"blocks,omitempty"`   // inside a quote or details
+	Level    int       `json:"level,omitempty"`    // for headings, from 1
+	Language string    `json:"language,omitempty"` // for code
+	Blocks   []Block   `json:"blocks,omitempty"`   // in a quote or in details
 	Items    []Item    `json:"items,omitempty"`
 	Rows     [][]Cell  `json:"rows,omitempty"`
 }
@@ -63,7 +63,7 @@ type Cell struct {
 	Align  string `json:"align"` // left, center or right
 }
 
-// Lay converts a text to blocks: code and quotes become blocks of their own, the text around them paragraphs.
+// Lay converts a text to blocks. Code and quotes become separate blocks, and the text around them becomes paragraphs.
 func Lay(t Text) []Block {
 	var out []Block
 	at := cursor{text: t.Text}
@@ -85,7 +85,7 @@ func Lay(t Text) []Block {
 			out = append(out, Block{Kind: kind, Text: part, Language: language})
 		}
 	}
-	rest := t.Entities // without entities that have ended
+	rest := t.Entities // entities that have not ended
 	for _, e := range t.Entities {
 		if e.Offset < at.units || e.Kind != Pre && !e.Kind.quote() {
 			continue
@@ -110,12 +110,12 @@ func trimLines(t Text) Text {
 	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))
 }
 
-// Fold returns a block whose inside is shown when a user opens it.
+// Fold returns a block that hides inside until a user opens it.
 func Fold(summary Text, inside ...Block) Block {
 	return Block{Kind: Details, Text: summary, Blocks: inside}
 }
 
-// extent is the size of blocks in the limited units.
+// extent is a size of blocks in the units that Telegram limits.
 type extent struct{ units, blocks int }
 
 func (s extent) within(limit extent) bool { return s.units <= limit.units && s.blocks <= limit.blocks }
@@ -147,8 +147,8 @@ func sizeOf(blocks []Block) (s extent) {
 	return s
 }
 
-// FitBlocks makes blocks fit into a rich message. First it empties the details blocks, the oldest first; it does not
-// report this as cut. If that is not enough, it replaces the middle of the blocks by left, and returns true for cut.
+// FitBlocks makes blocks fit into a rich message. First it empties the details blocks, from the first on, which does
+// not count as cut. If that is not enough, it replaces the middle of the blocks by left, and returns true for cut.
 func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)
@@ -172,7 +172,7 @@ func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	return append(append(headOf(fit, rest), left), tail...), true
 }
 
-// headOf returns as much of the beginning of blocks as fits into room.
+// headOf returns the beginning of blocks, as far as room allows.
 func headOf(blocks []Block, room extent) (out []Block) {
 	for _, b := range blocks {
 		s := b.extent()
@@ -185,9 +185,9 @@ func headOf(blocks []Block, room extent) (out []Block) {
 	return out
 }
 
-// head returns the beginning of a block, as much as the room allows.
+// head returns the beginning of a block, as far as room allows.
 func (b Block) head(room extent) []Block {
-	const least = 64 // fewest units worth a block
+	const least = 64 // minimum units for a part of a block
 	if room.units < least || room.blocks < 2 {
 		return nil
 	}
@@ -211,7 +211,8 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns as many parts of a block as fit into room. Each counts one block less than of returns.
+// fitting returns the first parts of a block that fit into room, and adds their sizes to s. of returns the size of a
+// part including one block too many.
 func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	for i, p := range parts {
 		part := of(p)
@@ -223,7 +224,7 @@ func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	return parts
 }
 
-// tailOf returns as much of the end of blocks as fits into room.
+// tailOf returns the end of blocks, as far as room allows.
 func tailOf(blocks []Block, room extent) []Block {
 	from := len(blocks)
 	for from > 0 {
@@ -238,7 +239,7 @@ func tailOf(blocks []Block, room extent) []Block {
 	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
 		return out
 	}
-	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // the end of one long block
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // take the end of one long block
 		n := Len(b.Text.Text)
 		b.Text = Slice(b.Text, n-room.units, n)
 		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {

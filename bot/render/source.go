@@ -9,8 +9,8 @@ import (
 )
 
 // Source returns Markdown for a text with entities. Links get their addresses, and code gets fences. Formatting that
-// Markdown lacks, such as an underline or a custom emoji, becomes plain characters. All other text stays unchanged,
-// even if it looks like Markdown, because users send code without marking it. Entities may overlap and exceed the text.
+// Markdown lacks, such as an underline, becomes plain text. All other text stays unchanged, even if it looks like
+// Markdown, because users send code without marking it. Entities may overlap and exceed the text.
 func Source(t Text) string {
 	if len(t.Entities) == 0 {
 		return t.Text
@@ -29,14 +29,14 @@ func Source(t Text) string {
 	return s.String()
 }
 
-// source writes Markdown.
+// source writes the Markdown of a text.
 type source struct {
 	strings.Builder
 	units []uint16
-	open  []Entity // open styles, the outer ones first
+	open  []Entity // open styles, outer styles first
 }
 
-// valid returns the entities that of accepts, without empty ones, sorted from the outside in.
+// valid returns the non-empty entities of the accepted kinds, sorted from the outside in.
 func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	for _, e := range all {
 		from, to := s.place(e.Offset), s.place(e.End())
@@ -54,7 +54,7 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	return some
 }
 
-// place returns at, moved into the text and out of a surrogate pair.
+// place moves an offset into the text and out of a surrogate pair.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
 	if at > 0 && at < len(s.units) &&
@@ -66,8 +66,8 @@ func (s *source) place(at int) int {
 
 func (s *source) text(from, to int) string { return string(utf16.Decode(s.units[from:to])) }
 
-// quote writes a quote: "> " before each of its lines, and a blank line after it. Without the blank line, Markdown
-// would add the next line to the quote.
+// quote writes a quote: "> " before each line, and a blank line after the quote. Without the blank line, the next
+// line would belong to the quote.
 func (s *source) quote(all []Entity, e Entity) {
 	inner := source{units: s.units}
 	inner.write(all, e.Offset, e.End())
@@ -78,7 +78,7 @@ func (s *source) quote(all []Entity, e Entity) {
 	}
 }
 
-// breaks counts the line breaks from a unit on.
+// breaks counts consecutive line breaks from an offset on.
 func (s *source) breaks(at int) (n int) {
 	for at+n < len(s.units) && s.units[at+n] == '\n' {
 		n++
@@ -86,7 +86,7 @@ func (s *source) breaks(at int) (n int) {
 	return n
 }
 
-// ownLine starts a new line, unless the current one is empty.
+// ownLine starts a new line, unless the current line is empty.
 func (s *source) ownLine() {
 	if s.Len() > 0 && !strings.HasSuffix(s.String(), "\n") {
 		s.WriteString("\n")
@@ -138,7 +138,7 @@ var (
 	addresses = strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", " ", "%20")
 )
 
-// change closes and opens styles until exactly those in want are open.
+// change closes and opens styles until exactly the styles in want are open.
 func (s *source) change(want []Entity) {
 	same := 0
 	for same < min(len(want), len(s.open)) && want[same] == s.open[same] {
@@ -153,7 +153,7 @@ func (s *source) change(want []Entity) {
 	s.open = want
 }
 
-// mark returns the delimiter of a style. A link that shows its own address needs none.
+// mark returns the delimiter of a style. For a link that shows its own address, it returns "".
 func (s *source) mark(e Entity, end bool) string {
 	switch url := addresses.Replace(e.URL); {
 	case e.Kind != Link:
@@ -169,7 +169,7 @@ func (s *source) mark(e Entity, end bool) string {
 	}
 }
 
-// code writes the code between two positions in backticks, more of them than it contains in a row.
+// code writes the code between two positions in backticks. It uses more backticks than the code contains in a row.
 func (s *source) code(e Entity, from, end int) {
 	text := s.text(from, end)
 	ticks := "`"

@@ -5,26 +5,26 @@ import (
 	"unicode/utf8"
 )
 
-// Part is one message of a text that was split.
+// Part is one message of a split text.
 type Part struct {
 	Text
-	Gap string // whitespace dropped after the part
+	Gap string // whitespace that was dropped after the part
 }
 
 // MaxEntities is the number of entities that Telegram keeps in one message. Split never exceeds it.
 const MaxEntities = 100
 
-// maxAttributes bounds the bytes of addresses and languages in one part. So the request stays below Telegram's 32768
+// maxAttributes limits the addresses and languages in one part, in bytes. So a request stays below Telegram's 32768
 // bytes, even with the longest text and the most entities.
 const maxAttributes = 8 << 10
 
 // Split cuts t into parts of at most limit UTF-16 units (at least 16). Each part is a valid message: it is not empty,
 // and starts and ends with a visible character, except for the indentation of code.
 //
-// Split prefers the end of a paragraph if that leaves parts of a decent size. Otherwise it cuts at a line, a sentence
-// or a word. It cuts inside a word only if the word takes nearly a whole part. If possible it never cuts inside a
-// displayed character. Entities that are cut continue in the next part. A part also ends where it has as many entities
-// as a message can hold; see Carried.
+// Split cuts at the end of a paragraph if the part is then long enough. Otherwise it cuts at a line, a sentence or a
+// word. It cuts inside a word only if the word fills almost a whole part. If possible, it never cuts inside a
+// displayed character. Entities that are cut continue in the next part. Split also cuts where a message cannot hold
+// more entities; see Carried.
 //
 // The texts and gaps of all parts, joined, are t's text from its first visible character on. Appending to t changes
 // only the last part.
@@ -46,8 +46,8 @@ type splitter struct {
 	visible  int // units from the cursor to the first visible character; less than limit
 }
 
-// skip moves over whitespace and returns it. It stops before the indentation of a line of code, unless that alone would
-// take up half a message.
+// skip moves over whitespace and returns it. It stops before the indentation of a line of code, unless the
+// indentation is longer than half a message.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
@@ -126,7 +126,7 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget returns how many units the next part may have, so that a message holds its entities.
+// budget returns the maximum length of the next part, so that a message can hold its entities.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {
@@ -140,17 +140,17 @@ func (s *splitter) budget() int {
 	return s.limit
 }
 
-// load is the room that entities take in a message.
+// load is the number and size of a message's entities.
 type load struct{ count, bytes int }
 
-// add reports whether a message can hold e besides those before it.
+// add adds e and reports whether a message can hold all entities added so far.
 func (l *load) add(e Entity) bool {
 	l.count, l.bytes = l.count+1, l.bytes+len(e.URL)+len(e.Language)
 	return l.count <= MaxEntities && l.bytes <= maxAttributes
 }
 
-// Carried reports whether one message can hold all entities of t. Telegram drops those after MaxEntities, and a request
-// has room for a limited length of addresses.
+// Carried reports whether one message can hold all entities of t. Telegram drops entities beyond MaxEntities, and a
+// request has limited room for addresses.
 func Carried(t Text) bool {
 	var l load
 	for _, e := range t.Entities {

@@ -9,42 +9,43 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Stream renders a growing text. At every moment Text equals the Markdown of everything appended. It renders a block
-// that can no longer change only once, and splits a block longer than maxBlock, so that the work for a long answer is
-// proportional to its length. The zero Stream is empty and ready. Not safe for concurrent use.
+// Stream renders a growing text. At any time, Text returns the Markdown of everything appended so far. Stream renders
+// a block that can no longer change only once, and splits blocks longer than maxBlock. So the work for a long answer
+// is proportional to its length. The zero Stream is ready for use. Not safe for concurrent use.
 type Stream struct {
-	// FileMarks replaces each FileMark by the name of its file. An incomplete one at the end is not shown.
+	// FileMarks makes Text show the name of the file in place of each FileMark, and hide an incomplete mark at the
+	// end.
 	FileMarks bool
 
 	source []byte
-	done   []byte // the final rendered blocks
+	done   []byte // the rendered blocks that are final
 	units  int    // UTF-16 length of done
 	ents   []Entity
 	marks  []mark
-	cached *Text // the last result of Text, until something changes
-	most   int   // bytes of a block; 0 is maxBlock
+	cached *Text // the last result of Text; nil after a change
+	most   int   // maximum bytes of a block; 0: maxBlock
 }
 
-// mark is a position in the source where a top-level block starts and everything before it is final.
+// mark is the start of a top-level block in the source. Everything before it is final.
 type mark struct {
 	source int // start of the block
-	proof  int // end of its first line; the mark is valid as long as the source reaches it
-	bytes  int // length of done
+	proof  int // end of the block's first line; the mark is valid if the source is at least that long
+	bytes  int // length of done at the mark
 	units  int
 	ents   int
-	rest   *rest // nil for a block of its own
+	rest   *rest // set if the block is the rest of a longer block
 }
 
-// rest describes how a block longer than maxBlock continues.
+// rest describes the rest of a block longer than maxBlock.
 type rest struct {
-	fence string // the line that opened it; empty unless it is a block of code
-	seam  string // separator between the text before and the rest
+	fence string // first line of the block if it is code; otherwise empty
+	seam  string // separator between the rendered text and the rest
 }
 
-// maxBlock is how much of the source is parsed at once, in bytes. Blocks for readers are shorter.
+// maxBlock limits how much of the source is parsed at once, in bytes. Blocks in normal answers are shorter.
 const maxBlock = 32 << 10
 
-// Append appends md. A piece may end anywhere, even inside a character.
+// Append appends md. A piece of md may end anywhere, even inside a character.
 func (s *Stream) Append(md string) {
 	if md == "" {
 		return
@@ -53,7 +54,7 @@ func (s *Stream) Append(md string) {
 	s.cached = nil
 }
 
-// Retract removes the last n bytes, but at most everything.
+// Retract removes the last n bytes of the source.
 func (s *Stream) Retract(n int) {
 	if n <= 0 {
 		return
@@ -72,7 +73,7 @@ func (s *Stream) Retract(n int) {
 // Len returns the number of bytes of the source.
 func (s *Stream) Len() int { return len(s.source) }
 
-// Source returns the Markdown that was appended and not retracted.
+// Source returns the current Markdown.
 func (s *Stream) Source() string { return string(s.source) }
 
 // Text renders the source. The caller may keep the result but must not change it.
@@ -91,7 +92,7 @@ func (s *Stream) last() mark {
 	return s.marks[len(s.marks)-1]
 }
 
-// render renders the source from the last mark on, and moves the mark to the last final block.
+// render renders the source after the last mark. It moves the mark when blocks become final.
 func (s *Stream) render() Text {
 	most := cmp.Or(s.most, maxBlock)
 	for len(s.source)-s.last().source > most {
@@ -104,8 +105,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses the source after the last mark, and moves the mark to the last final block in it. If it finds a final
-// block, it returns true for found. Otherwise r contains the rendering of the text after the mark.
+// advance parses the source after the last mark. If it finds final blocks, it moves the mark to their end and returns
+// true. Otherwise r contains the rendering of the text after the mark.
 func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(after)
 	raw := append([]byte(fence), after...)
@@ -130,8 +131,8 @@ func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the line that opened the block of code which continues with after. It returns "" if after does not
-// continue a block. Without its code, a block would show its language.
+// fence returns the first line of the code block that continues with after, or "" if after continues none. Without
+// this line, the parser would not recognize the code.
 func (s *Stream) fence(after []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
 		return rest.fence
@@ -139,8 +140,8 @@ func (s *Stream) fence(after []byte) string {
 	return ""
 }
 
-// divide ends a block that is longer than all of after, at the end of a line or a word if possible. The result depends
-// on nothing else, so it does not matter in which pieces the source arrived.
+// divide ends a block that is too long for one parse. after is the beginning of the block. divide ends it at the end
+// of a line or word if possible. The result depends only on the source, not on how Append received it.
 func (s *Stream) divide(after []byte) {
 	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
 	part, seam := after, ""
@@ -165,7 +166,7 @@ func (s *Stream) divide(after []byte) {
 	s.marks = append(s.marks, next)
 }
 
-// wholeRunes returns b without an incomplete character at its end.
+// wholeRunes returns b without an incomplete character at the end.
 func wholeRunes(b []byte) []byte {
 	for n := len(b) - 1; n > len(b)-utf8.UTFMax && n > 0; n-- {
 		if utf8.RuneStart(b[n]) {
@@ -178,7 +179,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// openFence returns the line that opened the block of code which is still open at the end of a source, or "".
+// openFence returns the first line of the code block that is open at the end of a source, or "".
 func openFence(doc ast.Node, source []byte) string {
 	code, ok := doc.LastChild().(*ast.FencedCodeBlock)
 	if !ok || code.Lines().Len() == 0 || code.Lines().At(code.Lines().Len()-1).Stop < len(source) {
@@ -188,8 +189,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
-// line before it is blank. Everything before that block is final. It returns nil if only the first block is left.
+// finalBlock returns the last top-level block whose start can no longer change, because its first line is complete
+// and the line before it is blank. Everything before that block is final. finalBlock returns nil if that is only the
+// first block.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -200,7 +202,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	return nil
 }
 
-// keep moves rendered blocks to the final ones.
+// keep appends the blocks of r to the final blocks.
 func (s *Stream) keep(r *renderer) {
 	t := r.out.blocks()
 	if len(t.Text) == 0 {
@@ -225,7 +227,7 @@ func (s *Stream) gap(r *renderer) string {
 	return "\n"
 }
 
-// joined returns the final blocks followed by the rendered rest.
+// joined returns the final blocks followed by the blocks of r.
 func (s *Stream) joined(r *renderer) Text {
 	t := r.out.blocks()
 	gap := s.gap(r)
@@ -243,7 +245,7 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset returns the start in raw of the line that starts at pos in clean, the cleaned form of raw.
+// rawOffset returns the offset in raw of the line that starts at pos in clean. clean is cleanSource of raw.
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

@@ -18,17 +18,17 @@ func Len(s string) int {
 func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <= limit }
 
 // Plain returns s without formatting. It replaces characters that Telegram would change or drop: tabs by four spaces,
-// controls by one, invalid UTF-8 by U+FFFD. Whitespace stays.
+// control characters by one space, invalid UTF-8 by U+FFFD. Whitespace stays.
 func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 
-// Styled returns s with all of it formatted as kind, for kinds without attributes. A text of only whitespace stays
-// plain. For code with a language see CodeBlock.
+// Styled formats all of s as kind, for kinds without attributes. A text that is only whitespace stays plain. For code
+// with a language, see CodeBlock.
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
 // CodeBlock returns s as a block of code. language may be empty.
 func CodeBlock(language, s string) Text {
 	if rest, indented := strings.CutPrefix(s, " "); indented && language == "diff" {
-		s = "\u00a0" + rest // Telegram removes a leading space from the block, and the line would lose its column
+		s = "\u00a0" + rest // Telegram removes leading spaces, so the line would lose its indentation
 	}
 	return entire(s, Entity{Kind: Pre, Language: language})
 }
@@ -40,8 +40,8 @@ func entire(s string, e Entity) Text {
 	return Text{Text: string(b.buf), Entities: b.entities}
 }
 
-// Wrap formats all of t as kind, around its existing formatting: a quote replaces inner quotes, Code and Pre replace
-// everything, and other kinds are interrupted by code in t.
+// Wrap formats all of t as kind, in addition to its formatting. A quote replaces inner quotes. Code and Pre replace
+// all other formatting. Other kinds do not apply to code in t.
 func Wrap(kind Kind, t Text) Text {
 	if kind.raw() {
 		return Styled(kind, t.Text)
@@ -71,7 +71,7 @@ func Concat(texts ...Text) Text {
 	return Text{Text: string(buf), Entities: es}
 }
 
-// Slot marks the place of a formatted text in a string; see Filled.
+// Slot is the placeholder for a formatted text in a string; see Filled.
 const Slot = "\uFFFC"
 
 // Filled returns s without formatting, with t in place of the first Slot.
@@ -80,8 +80,8 @@ func Filled(s string, t Text) Text {
 	return Concat(Plain(before), t, Plain(after))
 }
 
-// Slice returns the part of t between the UTF-16 offsets from and to. Entities that are cut keep the part inside. If an
-// offset is within a surrogate pair, it means the end of the pair. If it is outside of t, it means the nearest edge.
+// Slice returns the part of t between the UTF-16 offsets from and to. It cuts entities at the offsets. An offset
+// inside a surrogate pair counts as the end of the pair. An offset outside of t counts as the nearest edge.
 func Slice(t Text, from, to int) Text {
 	c := cursor{text: t.Text}
 	c.take(from)
@@ -90,7 +90,7 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns the parts of es between the units start and end. s is the text in between.
+// clip returns the parts of es between the offsets start and end. s is the text between them.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}
@@ -113,7 +113,8 @@ func clip(es []Entity, s string, start, end int) []Entity {
 	return out
 }
 
-// tighten removes whitespace from the edges of e where Telegram would remove it. s is e's text.
+// tighten shortens e by the whitespace at its edges, which Telegram would remove. s is e's text. It returns false if
+// nothing is left.
 func tighten(e Entity, s string) (Entity, bool) {
 	n := len(s)
 	for n > 0 && trimmed(s[n-1]) {
@@ -126,7 +127,7 @@ func tighten(e Entity, s string) (Entity, bool) {
 	return e, e.Length > 0
 }
 
-// Shorten cuts t to at most limit UTF-16 units, the last of them an ellipsis if anything was cut. It does not cut
+// Shorten cuts t to at most limit UTF-16 units. If it cuts anything, the last unit is an ellipsis. It does not cut
 // inside a displayed character.
 func Shorten(t Text, limit int) Text {
 	if Fits(t, limit) {

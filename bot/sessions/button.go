@@ -25,36 +25,35 @@ const (
 	opArchive op = "a"
 	opExport  op = "m"
 	opJSON    op = "j" // on older messages: it exported JSON
-	opRename  op = "n" // explains how
-	opTurns   op = "t" // lists turns to fork at
-	opFork    op = "f" // the key is a turn
-	opDelete  op = "d" // asks for a confirmation
+	opRename  op = "n" // explains how to rename
+	opTurns   op = "t" // lists the turns at which the session can be forked
+	opFork    op = "f" // the key is the id of a turn
+	opDelete  op = "d" // asks for confirmation
 	opDeleted op = "D"
 
 	opElsewhere op = "e" // lists the user's sessions in other chats
-	opMoving    op = "x" // asks for a confirmation
+	opMoving    op = "x" // asks for confirmation
 	opMove      op = "X"
 
 	opTerminal op = "T" // lists the sessions that agents store
 	opStored   op = "R" // continues a stored session; the key is the agent, the argument the session's id
-	opReported op = "V" // like opStored, below a report of a terminal, which stays
+	opReported op = "V" // like opStored, on a terminal's report, which stays
 )
 
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // the session or the turn
+	key string // id of the session or turn
 	arg string
 }
 
 // newButton returns a button. It does not check the length of the data, because ids of sessions and turns are short.
-// Only storedButton must check it.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// storedButton returns a button that continues an agent's stored session. It returns false if the agent's id of the
-// session is too long for a button.
+// storedButton returns a button that continues an agent's stored session. It returns false if the agent's session id
+// is too long for a button.
 func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
 	b := newButton(text, do, string(agent), string(id))
 	return b, len(b.Data) <= tgapi.DataLimit
@@ -85,7 +84,8 @@ type listed struct {
 	words    string
 }
 
-// wordsCarried is the number of bytes of search words in a button. A longer search continues with its first words.
+// wordsCarried limits the search words in a button, in bytes. The other pages of a longer search use only its first
+// words.
 const wordsCarried = 40
 
 func (l listed) arg() string {

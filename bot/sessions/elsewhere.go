@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// elsewhere lists the user's sessions in other chats. In a group it first asks whether everyone there may read their
+// elsewhere lists the user's sessions in other chats. In a group, it first asks whether all members may read the
 // titles.
 func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, shown shown) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -40,7 +40,7 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }
 
-// movePage asks for a confirmation before a session leaves another chat.
+// movePage asks for confirmation before it moves a session here from another chat.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	of, err := s.o.Sessions.Own(ctx, by, id)

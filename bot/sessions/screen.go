@@ -14,33 +14,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Screen. Files and SetAway may be nil; all other fields are required.
+// Options configures a Screen. All fields except Files and SetAway are required.
 type Options struct {
 	Sessions orchestrator.Sessions
-	// returns the session that a chat's next message continues, or ""
+	// Current returns the session that a chat's next message continues, or "".
 	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	Now     func() time.Time
 	Lang    *lang.Choices
-	// lists the turns that files can return to; nil if no file changes are recorded
+	// Files returns a button that lists the states that the session's files can return to. nil: changes are not
+	// recorded.
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 	// SetAway records whether the owner is away from the machine's terminals: "on", "off" or "auto". It returns
-	// ErrNotOwner if the user is not an owner, ErrBadChoice for any other word, and ErrNoHooks if no agent would ask in
-	// this chat. nil: terminals do not ask in the chat.
+	// ErrNotOwner if the user is not an owner, ErrBadChoice for any other word, and ErrNoHooks if no agent could ask
+	// in this chat. It is nil if terminals cannot ask in chats.
 	SetAway func(by orchestrator.Press, choice string) error
 }
 
 // ErrNoHooks means that no agent in a terminal is configured to ask ductor.
 var ErrNoHooks = errors.New("no agent has ductor's hooks")
 
-// Screen lets users manage sessions. Its buttons name the session or turn they act on, so they work after a restart
-// too. Safe for concurrent use.
+// Screen lets users manage sessions. A button contains the id of a session or turn, so it works after a restart. Safe
+// for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/sessions". It lists the sessions, or the archived ones for "archived", or the sessions with the
-// given words.
+// Command answers "/sessions". It lists the sessions. With "archived" it lists archived sessions, and with other
+// words the sessions that contain them.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	l := listed{words: strings.TrimSpace(args)}
 	if strings.EqualFold(l.words, "archived") {
@@ -139,7 +140,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 	return s.change(ctx, by, p.op, id)
 }
 
-// change handles the operations after which the page of the session stays open.
+// change performs an operation after which the page of the session stays open.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

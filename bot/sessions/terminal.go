@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stored lists the sessions that agents store for the working directory of a conversation. In a group it first asks
-// whether everyone there may read them, unless that was answered.
+// stored lists the sessions that agents store for the working directory of a conversation. In a group, it first asks
+// whether all members may read the list, unless shown contains the answer.
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	if in.Group() && shown != toAll {
@@ -46,13 +46,13 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{listButton(p)})}, nil
 }
 
-// askToShow asks the user whether everyone in a group may read a list.
+// askToShow asks the user whether all members of a group may read a list.
 func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.Page {
 	yes := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// shown is the audience that may see a list.
+// shown is who may see a list.
 type shown string
 
 const toAll shown = "all"
@@ -101,8 +101,8 @@ func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, err
 	return render.Plain(p.Text(said[choice])), nil
 }
 
-// Terminal answers "/terminal" with the shell command that resumes the current session. With a word it sets whether the
-// owner is away from the machine's terminals.
+// Terminal answers "/terminal" with the shell command that resumes the current session. With a word it records
+// whether the owner is away from the machine's terminals; see Options.SetAway.
 func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args string) (render.Text, error) {
 	if word := strings.ToLower(strings.TrimSpace(args)); word != "" {
 		return s.setAway(by, word)

@@ -153,7 +153,7 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 	return k
 }
 
-// turns lists the messages of a session, newest first, each with a button to fork the session there.
+// turns lists the messages of a session, newest first. Each has a button that forks the session there.
 func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
 	page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
@@ -175,7 +175,7 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	}, nil
 }
 
-// kind introduces an entry that is no turn of the conversation.
+// kind describes an entry that is not a turn of the conversation.
 func kind(p lang.Printer, t orchestrator.Turn) string {
 	model := render.ModelText(p, t.Agent, t.Model)
 	switch t.Entry.Kind {
@@ -212,7 +212,7 @@ func Title(p lang.Printer, title string) string {
 	return title
 }
 
-// about describes when a session was used, its size and where it works.
+// about describes when a session was last used, its size and its directory.
 func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	used := of.Used
 	if used.IsZero() {
@@ -225,7 +225,7 @@ func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	return p.List(append(parts, of.Dir)...)
 }
 
-// ago describes how long ago a time was.
+// ago describes the time since at.
 func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	ago := s.o.Now().Sub(at)
 	if ago < time.Minute {
@@ -234,7 +234,7 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	return p.Text("sessions.ago", p.Rounded(ago))
 }
 
-// Counts describes how many messages a session has, and their cost as far as known. It returns "" for a session without
+// Counts describes the number of messages in a session, and their cost if known. It returns "" for a session without
 // messages.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string

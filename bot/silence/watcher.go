@@ -26,7 +26,7 @@ const Action = "W"
 type Options struct {
 	Messages *message.Messages
 	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // stops the turn
-	After    func() time.Duration                               // the current limit of silence; 0 for never
+	After    func() time.Duration                               // returns the current limit of silence; 0: never notify
 	Quiet    func(at time.Time) bool                            // reports whether notices are silent
 	Lang     *lang.Choices
 }
@@ -42,7 +42,7 @@ type Watcher struct {
 // New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.TurnID]*Turn)} }
 
-// Follow starts to watch a running turn. It returns nil if the configuration disables notices.
+// Follow starts watching a running turn. It returns nil if notices are disabled.
 func (w *Watcher) Follow(t orchestrator.Turn) *Turn {
 	after := w.opts.After()
 	if after <= 0 {
@@ -90,25 +90,25 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 	return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 }
 
-// Forget removes the notice that a previous process may have left for a turn.
+// Forget removes the notice of a turn that a previous process may have sent.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 	w.open(turn, in, func() message.Content {
 		return message.Content{Lifecycle: message.DeleteWhenDone}
 	}).Update(outbox.Awaited)
 }
 
-// state is the reason why a turn has or has no notice.
+// state describes whether a turn has a notice, and why.
 type state int
 
 const (
 	active state = iota // no notice: the agent is active
-	paused              // no notice: the turn waits for something other than the agent
-	silent              // the notice is shown
-	waited              // no more notices: a user waits, or the turn has ended
+	paused              // no notice: the turn waits, but not for the agent
+	silent              // the chat shows the notice
+	waited              // no more notices: a user pressed Wait, or the turn has ended
 )
 
-// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. Calls of Observe must be
-// serial; all other methods are safe for concurrent use.
+// Turn watches one turn. A nil Turn does nothing. Calls of Observe must not be concurrent; all other methods are safe
+// for concurrent use.
 type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
@@ -118,8 +118,8 @@ type Turn struct {
 
 	start        time.Time
 	lastActivity atomic.Int64 // time.Duration since start
-	// needsLock reports whether the next event changes more than lastActivity: the notice is shown, the turn is paused or
-	// the timer does not run.
+	// needsLock reports whether the next event changes more than lastActivity, because the notice is shown, the turn
+	// is paused or the timer does not run.
 	needsLock atomic.Bool
 
 	mu    sync.Mutex
@@ -154,7 +154,7 @@ func (k *Turn) Observe(ev cli.Event) {
 	}
 }
 
-// noteLocked returns the state after an event.
+// noteLocked records an event and returns the state after it.
 func (k *Turn) noteLocked(ev cli.Event) state {
 	k.asks.Note(ev)
 	switch ev := ev.(type) {
@@ -173,11 +173,11 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	return active
 }
 
-// elapsed handles the timer. If the agent was silent for the whole time, it shows the notice. Otherwise it waits for
-// the remaining time.
+// elapsed handles the timer. It shows the notice if the agent was silent for the whole time. Otherwise it restarts
+// the timer for the remaining time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
-	k.needsLock.Store(true) // set before reading lastActivity, so that no event in between is missed
+	k.needsLock.Store(true) // before reading lastActivity, so that no event is missed in between
 	rest := k.after - (time.Since(k.start) - time.Duration(k.lastActivity.Load()))
 	says := false
 	switch {
@@ -217,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and prevents more of them.
+// end removes the notice and prevents further notices.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()
@@ -237,7 +237,7 @@ func (k *Turn) Ended() {
 	}
 }
 
-// Left stops watching a turn that continues without ductor. The notice stays.
+// Left stops watching a turn that continues while ductor is not running. The notice stays.
 func (k *Turn) Left() {
 	if k != nil {
 		k.timer.Stop()

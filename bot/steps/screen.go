@@ -1,5 +1,5 @@
-// Package steps is the screen behind the Steps button of an answer. It lists the agent's steps, and shows the output or
-// diff of one.
+// Package steps is the screen behind the Steps button of an answer. It lists the agent's steps, and shows the output
+// or diff of a step.
 package steps
 
 import (
@@ -19,7 +19,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of this screen's buttons. A button names a turn and a step, so it works after a restart.
+// Action is the action of this screen's buttons. A button contains the ids of a turn and a step, so it works after a
+// restart.
 const Action = "L"
 
 // Kinds of buttons. A button without a kind opens the list.
@@ -103,7 +104,7 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 	return tgapi.Stale(p), nil
 }
 
-// Bounds of texts, in UTF-16 units.
+// Limits of texts, in UTF-16 units.
 const (
 	listedMost  = 360
 	commandMost = 1000
@@ -136,7 +137,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, pager...), nil
 }
 
-// line returns a step as a line.
+// line returns a step as one line.
 func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.Text {
 	title := render.Styled(render.Code, render.ShortLine(step.Title, most))
 	if step.Tool == "" {
@@ -203,7 +204,7 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
 }
 
-// inputText returns the arguments of a tool, each on a line, without the value that is the title.
+// inputText returns the arguments of a tool, one per line, without the argument that the title shows.
 func inputText(input, title string) string {
 	var lines []string
 	for _, l := range cli.Leaves(json.RawMessage(input)) {

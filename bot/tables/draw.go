@@ -7,18 +7,17 @@ import (
 	"ductor/bot/render"
 )
 
-// Bounds of a picture, in cells.
+// Limits of a picture, in cells.
 const (
-	widest  = 2 * picture.PhoneColumns // of a table with many columns; wider cells are broken into lines
-	perCell = 10                       // a narrower column is hard to read
+	widest  = 2 * picture.PhoneColumns // width of a table with many columns; wider cells are broken into lines
+	perCell = 10                       // narrower columns are hard to read
 	gapWide = 2
-	rowsMax = 160  // lines; the picture counts the omitted ones
-	columns = 32   // columns; the picture omits the others
-	cellMax = 2048 // characters of a cell; the picture omits the others
+	rowsMax = 160  // lines; the picture shows how many it omits
+	columns = 32   // columns; the picture omits further columns
+	cellMax = 2048 // characters of a cell; the picture omits the rest
 )
 
-// Draw draws a table: a bold header, a line below it, and a line between rows. Cells that are too wide continue on
-// lines of their own.
+// Draw draws a table: a bold header, and a line between rows. Cells that are too wide are broken into lines.
 func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	t = bounded(t)
 	widths := fit(t)
@@ -26,8 +25,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	for _, w := range widths {
 		total += w
 	}
-	var rows [][]string // lines with one cell line per column
-	var heads []int     // lines that start rows
+	var rows [][]string // lines; each has one string per column
+	var heads []int     // indexes of the lines that start a row
 	for _, row := range t.Rows {
 		heads = append(heads, len(rows))
 		rows = append(rows, lines(row, widths)...)
@@ -68,8 +67,7 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	return canvas.PNG()
 }
 
-// bounded returns t without the parts that a picture has no room for, with an ellipsis in their place. So an agent
-// cannot make ductor lay out megabytes.
+// bounded cuts t to the limits of a picture, with ellipses. So an agent cannot make ductor lay out megabytes.
 func bounded(t render.Table) render.Table {
 	var rows [][]string
 	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {
@@ -97,7 +95,7 @@ func shortened(cell string) string {
 	return cell
 }
 
-// fit returns the width of each column: as wide as its cells, or less if the picture would be too wide. The widest
+// fit returns the width of each column: the width of its cells, or less if the picture would be too wide. The widest
 // columns shrink first.
 func fit(t render.Table) []int {
 	var widths []int

@@ -16,10 +16,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of this screen's buttons. A button names a turn and a theme, so it works after a restart.
+// Action is the action of this screen's buttons. A button contains the id of a turn and a theme, so it works after a
+// restart.
 const Action = "T"
 
-// maxPictures is the maximum number of tables that are sent: an album cannot have more.
+// maxPictures is the maximum number of tables in an answer to a press, because an album cannot have more pictures.
 const maxPictures = 10
 
 // Answers finds the answers of turns.

@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// API calls the Bot API methods that send nothing to a chat: polling, getMe, the menu, files. go-telegram/bot cannot
-// call getUpdates on its own, so this is our own client.
+// API calls the Bot API methods that send nothing to a chat: polling, getMe, the menu, files. ductor has its own
+// client for them, because go-telegram/bot cannot call getUpdates separately.
 //
-// Its errors contain neither the token nor any URL, because every URL of the Bot API contains the token.
+// The errors contain neither the token nor any URL, because every URL of the Bot API contains the token.
 type API struct {
 	base   string // without a trailing slash
 	token  string
-	files  string // where a server with --local stores its files; empty for a server that serves them
+	files  string // directory where a server with --local stores files; empty for any other server
 	client *http.Client
 }
 
-// KeepsFiles makes Fetch open files below dir instead of requesting them from the server. Call it before any other
-// method.
+// KeepsFiles makes Fetch open files below dir instead of requesting them from the server. Call it before other
+// methods.
 func (a *API) KeepsFiles(dir string) { a.files = dir }
 
 // AnswerError is an error returned by the Bot API.
 type AnswerError struct {
 	Method      string
-	Code        int // the HTTP status if the answer is not the API's own
+	Code        int // the HTTP status if the response is not from the Bot API
 	Description string
 	RetryAfter  time.Duration
 }
@@ -43,7 +43,7 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Description)
 }
 
-// bodyLimit bounds an API answer. 100 updates of maximum size are far below it.
+// bodyLimit limits a response, in bytes. 100 updates of maximum size are much smaller.
 const bodyLimit = 32 << 20
 
 // Call sends params as JSON and decodes the result into result, which may be nil.
@@ -73,7 +73,7 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
-// decodeAnswer decodes the result of an answer into result, which is a pointer or nil.
+// decodeAnswer decodes the result of a response into result, which is a pointer or nil.
 func decodeAnswer(method string, status int, data []byte, result any) error {
 	answer := struct {
 		OK          bool   `json:"ok"`
@@ -133,9 +133,9 @@ func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// open opens a file that the server stores below files. It rejects a path that does not exist or leads out through a
-// link. The server may know the directory under another path, for example in a container. So open uses the part of the
-// file's path that starts with the token.
+// open opens a file that the server stores below files. It rejects a path that does not exist, or leaves the
+// directory through a link. The server may use another path for the directory, for example in a container. So open
+// uses only the part of the path that starts with the token.
 func (a *API) open(path string) (io.ReadCloser, error) {
 	refused := func(why string) error {
 		return &AnswerError{Method: "open file", Code: http.StatusNotFound, Description: why}
@@ -153,7 +153,7 @@ func (a *API) open(path string) (io.ReadCloser, error) {
 		return nil, refused("telegram.api_files cannot be opened")
 	}
 	defer root.Close()
-	// a pipe may have no writer, so do not wait for one
+	// Do not block: a pipe may have no writer.
 	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, refused("it cannot be opened below telegram.api_files")
@@ -172,7 +172,7 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// WithoutURL removes the address, and with it the token, from an error of net/http.
+// WithoutURL removes the address from an error of net/http, because the address contains the token.
 func WithoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -182,7 +182,7 @@ func WithoutURL(err error) error {
 }
 
 // NewAPI returns an API. Its HTTP client has no timeout, because a long poll may take a minute and every call has a
-// deadline in its context. It follows no redirects, because their errors would contain the address.
+// deadline in its context. The client does not follow redirects, because their errors would contain the address.
 func NewAPI(base, token string, transport http.RoundTripper) *API {
 	return &API{base: strings.TrimRight(base, "/"), token: token, client: &http.Client{
 		Transport:     transport,
@@ -190,7 +190,7 @@ func NewAPI(base, token string, transport http.RoundTripper) *API {
 	}}
 }
 
-// TokenRefused reports whether Telegram does not know the token.
+// TokenRefused reports whether err means that Telegram does not know the token.
 func TokenRefused(err error) bool {
 	var no *AnswerError
 	return errors.As(err, &no) && (no.Code == http.StatusUnauthorized || no.Code == http.StatusNotFound)

@@ -16,17 +16,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// ClientOptions configure a Client.
+// ClientOptions configures a Client.
 type ClientOptions struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
 	Transport http.RoundTripper // default: NewTransport("")
-	Timeout   time.Duration     // per call; default: 30 s
-	Scrub     *Scrubber         // default: knows only the token
+	Timeout   time.Duration     // for each call; default: 30 s
+	Scrub     *Scrubber         // default: removes only the token
 }
 
-// Client makes the calls that show something in a chat. Each call is one HTTP request: Client neither waits for a
-// budget nor retries, because the Outbox does. Errors are *CallError and do not contain the token. An edit that changed
+// Client makes the calls that show something in a chat. Each call is one HTTP request. Client neither waits for a
+// budget nor retries; the Outbox does. Errors are *CallError and do not contain the token. An edit that changes
 // nothing is a success. Safe for concurrent use.
 type Client struct {
 	api     *telegram.Bot
@@ -34,7 +34,7 @@ type Client struct {
 	scrub   *Scrubber
 }
 
-// NewClient checks o and returns a Client. It makes no call.
+// NewClient validates o and returns a Client. It makes no call.
 func NewClient(o ClientOptions) (*Client, error) {
 	if o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n/?#") {
 		return nil, errors.New("the Telegram token is empty or malformed")
@@ -61,7 +61,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	w := newWire(o.Transport)
 	api, err := telegram.New(o.Token, telegram.WithSkipGetMe(), telegram.WithHTTPClient(0, w),
 		telegram.WithServerURL(strings.TrimRight(o.APIBase, "/")),
-		telegram.WithErrorsHandler(func(error) {}), // only for closing a body that was fully read
+		telegram.WithErrorsHandler(func(error) {}), // closing a response body that was read completely can be ignored
 	)
 	if err != nil {
 		return nil, errors.New("make the Telegram client: " + o.Scrub.String(err.Error()))
@@ -88,7 +88,7 @@ func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Ke
 	return unchanged(call(ctx, c, "editMessageReplyMarkup", c.api.EditMessageReplyMarkup, p))
 }
 
-// Delete deletes a message. A message that no longer exists is a success. Idempotent.
+// Delete deletes a message. It returns nil if the message no longer exists. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{
 		ChatID: chat, MessageID: message,
@@ -102,14 +102,14 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 // Typing shows "typing…" for some seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// Unlike for messages, typing in a forum's General topic must name the topic.
+		// Typing must name the General topic of a forum, which messages must not.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
 
-// Draft shows text as the draft with a number other than 0. A draft is a preview in a private chat, with a Stop button.
-// It disappears when a message comes, or after 30 s. Idempotent. If the server does not support drafts, the fault is
-// NoMethod.
+// Draft shows text as the draft with the given id, which must not be 0. A draft is a preview in a private chat, with
+// a Stop button. It disappears when a message comes, or after 30 s. Idempotent. If the server does not support
+// drafts, the fault is NoMethod.
 func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id int64, t render.Text) error {
 	t = c.scrub.Text(t)
 	return missing(call(ctx, c, "sendMessageDraft", c.api.SendMessageDraft, &telegram.SendMessageDraftParams{
@@ -118,7 +118,7 @@ func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id i
 	}))
 }
 
-// React puts an emoji on a message. An empty emoji removes it. Idempotent.
+// React puts an emoji on a message. An empty emoji removes the reaction. Idempotent.
 func (c *Client) React(ctx context.Context, chat int64, message int, emoji string) error {
 	p := &telegram.SetMessageReactionParams{ChatID: chat, MessageID: message}
 	if emoji != "" {
@@ -129,14 +129,14 @@ func (c *Client) React(ctx context.Context, chat int64, message int, emoji strin
 	return call(ctx, c, "setMessageReaction", c.api.SetMessageReaction, p)
 }
 
-// AnswerCallback answers a press, so that the button stops waiting, with a short text (200 characters) or none.
-// Idempotent.
+// AnswerCallback answers a press, so that the client stops showing the button as waiting. text has at most 200
+// characters and may be empty. Idempotent.
 func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
 	return call(ctx, c, "answerCallbackQuery", c.api.AnswerCallbackQuery, p)
 }
 
-// call makes one request with p within the client's timeout and classifies the result.
+// call makes one request with p within the client's timeout, and classifies the result.
 func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
 	p *P) error {
 	_, err := send(ctx, c, method, do, p)
@@ -149,7 +149,7 @@ func send[P, R any](ctx context.Context, c *Client, method string, do func(conte
 	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
 
-// sendWithin is send with another timeout.
+// sendWithin is send with its own timeout.
 func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, method string,
 	do func(context.Context, *P) (R, error), p *P) (message int, err error) {
 	caller := ctx
@@ -166,7 +166,7 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
-		return Fault{Kind: BadRequest} // no request was made
+		return Fault{Kind: BadRequest} // the library made no request
 	case t.fault.Kind != NoFault:
 		return t.fault
 	case t.left():
@@ -184,8 +184,8 @@ func unchanged(err error) error {
 	return err
 }
 
-// replyTo returns the parameters for a reply to a message, or nil for 0. Telegram sends the message even if the other
-// one is gone.
+// replyTo returns the parameters for a reply to a message, or nil for 0. Telegram sends the reply even if that
+// message is gone.
 func replyTo(message int) *models.ReplyParameters {
 	if message == 0 {
 		return nil
@@ -193,7 +193,7 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread returns the topic as sends need it: they must not name the General topic of a forum.
+// thread returns the topic for a send: 0 for the General topic of a forum, which sends must not name.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0
@@ -219,8 +219,8 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup returns the buttons of k. For an empty keyboard it returns an untyped nil: a typed one would be sent as "null"
-// and rejected.
+// markup returns the buttons of k. For an empty keyboard it returns an untyped nil, because the library would send a
+// typed nil as "null", which Telegram rejects.
 func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil

@@ -1,3 +1,4 @@
-// Package tgapi makes the calls of Telegram's Bot API, classifies their errors, and removes secrets from their content.
-// No other package imports a library for Telegram. The package does not wait for a budget and does not repeat calls.
+// Package tgapi makes the calls of Telegram's Bot API, classifies their errors, and removes secrets from their
+// content. It is the only package that imports a library for Telegram. It does not wait for budgets and does not
+// retry calls.
 package tgapi

@@ -12,14 +12,14 @@ import (
 	"ductor/cli"
 )
 
-// FaultKind classifies the errors of Telegram calls by the reaction to them.
+// FaultKind classifies errors of Telegram calls by how ductor reacts.
 type FaultKind string
 
 // Kinds of fault. NoFault is the zero value.
 const (
 	NoFault      FaultKind = ""
 	RateLimited  FaultKind = "rate-limited" // RetryAfter is the time to wait
-	NotModified  FaultKind = "not-modified" // the edit changed nothing: a success
+	NotModified  FaultKind = "not-modified" // the edit changed nothing, which is a success
 	MessageGone  FaultKind = "message-gone" // deleted, or too old to be edited
 	TopicGone    FaultKind = "topic-gone"
 	NoTopics     FaultKind = "no-topics" // the chat has no topics
@@ -27,27 +27,27 @@ const (
 	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, or no right to write
 	ChatMoved    FaultKind = "chat-moved" // a group became the supergroup Fault.MovedTo
 	TooLong      FaultKind = "too-long"
-	BadRequest   FaultKind = "bad-request" // rejected for good
+	BadRequest   FaultKind = "bad-request" // permanently rejected
 	NoMethod     FaultKind = "no-method"   // the server is too old for the method
 	Unauthorized FaultKind = "unauthorized"
-	Conflict     FaultKind = "conflict" // another poller, or a webhook
-	ServerFault  FaultKind = "server"   // trouble at Telegram
-	NotSent      FaultKind = "not-sent" // the request was never sent: safe to try again
-	UnknownFault FaultKind = "unknown"  // the request was sent but not answered: it may have happened
+	Conflict     FaultKind = "conflict" // another program polls, or a webhook is set
+	ServerFault  FaultKind = "server"   // a problem at Telegram
+	NotSent      FaultKind = "not-sent" // the request was not sent, so a retry is safe
+	UnknownFault FaultKind = "unknown"  // the request was sent but not answered, so it may have had an effect
 	Cancelled    FaultKind = "cancelled"
 	OtherFault   FaultKind = "other" // the error did not come from a Client
 )
 
-// Fault is a classified error. Description is Telegram's own, and empty without an answer.
+// Fault is a classified error. Description is Telegram's; it is empty if Telegram did not answer.
 type Fault struct {
 	Kind        FaultKind
 	RetryAfter  time.Duration
-	Code        int // Telegram's error code or the HTTP status; 0 without an answer
+	Code        int // Telegram's error code or the HTTP status; 0 if Telegram did not answer
 	Description string
 	MovedTo     int64 // the new id of the chat for ChatMoved; otherwise 0
 }
 
-// CallError is a failed call. Its text never contains the token.
+// CallError is the error of a failed call. Its text never contains the token.
 type CallError struct {
 	Method string
 	Fault  Fault
@@ -61,7 +61,7 @@ func (e *CallError) Error() string { return "telegram " + e.Method + ": " + e.te
 // Unwrap returns the cause, for errors.Is with context errors.
 func (e *CallError) Unwrap() error { return e.cause }
 
-// FaultOf classifies err. It returns NoFault for nil, Cancelled for a bare context error, and OtherFault for any error
+// FaultOf classifies err. It returns NoFault for nil, Cancelled for a bare context error, and OtherFault for an error
 // that did not come from a Client.
 func FaultOf(err error) Fault {
 	var call *CallError
@@ -76,7 +76,7 @@ func FaultOf(err error) Fault {
 	return Fault{Kind: OtherFault, Description: err.Error()}
 }
 
-// reply is the envelope of every Bot API answer.
+// reply is the envelope of every response of the Bot API.
 type reply struct {
 	OK          bool   `json:"ok"`
 	Description string `json:"description"`
@@ -87,7 +87,8 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// classifyReply classifies an answer that was not ok. status is the HTTP status, which replaces a missing error code.
+// classifyReply classifies a response that is not ok. status is the HTTP status, which is used if the error code is
+// missing.
 func classifyReply(status int, r reply) Fault {
 	code := r.ErrorCode
 	if code == 0 {
@@ -104,8 +105,8 @@ func classifyReply(status int, r reply) Fault {
 	return f
 }
 
-// classifyPage classifies an answer that comes from a gateway and not from the Bot API. A gateway may have forwarded
-// the call before it gave up, so it is unknown whether the call happened.
+// classifyPage classifies a response from a gateway instead of the Bot API. The gateway may have forwarded the call
+// before it failed, so the call may have had an effect.
 func classifyPage(status int) Fault {
 	f := classifyReply(status, reply{Description: http.StatusText(status)})
 	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {
@@ -119,7 +120,7 @@ func kindOf(code int, description string) FaultKind {
 	case code == http.StatusTooManyRequests:
 		return RateLimited
 	case code == http.StatusUnauthorized, code == http.StatusNotFound && description == "not found":
-		// Telegram answers "404 Not Found" to a malformed token, like to an unknown method.
+		// Telegram answers "404 Not Found" both to a malformed token and to an unknown method.
 		return Unauthorized
 	case code == http.StatusConflict:
 		return Conflict
@@ -140,13 +141,13 @@ func kindOf(code int, description string) FaultKind {
 	return BadRequest
 }
 
-// badRequests has the texts that distinguish refusals. Telegram uses the code 400 for all of them.
+// badRequests maps the texts of code 400, which Telegram uses for all rejections, to kinds of faults.
 var badRequests = []struct {
 	text string
 	kind FaultKind
 }{
 	{"message is not modified", NotModified},
-	{"chat_not_modified", NotModified}, // already pinned
+	{"chat_not_modified", NotModified}, // the message is already pinned
 	{"topic_not_modified", NotModified},
 	{"message to edit not found", MessageGone},
 	{"message can't be edited", MessageGone},
@@ -172,8 +173,8 @@ var badRequests = []struct {
 	{"text is too long", TooLong},
 }
 
-// NewCallError returns the error of a call of method that f classifies. cause may be nil. Its text has at most 400
-// bytes and none of the secrets that scrub knows. From cause it preserves only context errors.
+// NewCallError returns the error of a call of method with the fault f. cause may be nil. The error's text has at most
+// 400 bytes, and contains none of scrub's secrets. The error wraps cause only if it is a context error.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
 	if text == "" && cause != nil {
@@ -186,7 +187,7 @@ func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallErr
 	return &CallError{Method: method, Fault: f, text: cli.Shorten(scrub.String(text), 400), cause: plainCause(cause)}
 }
 
-// plainCause reduces an error to the errors that callers test for, so that no text with a secret stays in the chain.
+// plainCause reduces an error to those errors that callers check, so that the chain contains no secrets.
 func plainCause(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -196,7 +197,7 @@ func plainCause(err error) error {
 	return nil
 }
 
-// TroubleOf classifies the error of a Client for the outbox.
+// TroubleOf classifies an error of a Client for the outbox.
 func TroubleOf(err error) outbox.Trouble {
 	switch f := FaultOf(err); f.Kind {
 	case RateLimited:

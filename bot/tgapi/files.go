@@ -18,23 +18,23 @@ import (
 type Files struct {
 	To       orchestrator.ConversationID
 	Files    []File
-	Caption  render.Text // below the first file, at most 1024 UTF-16 units
-	Keyboard Keyboard    // only for a message with one file: an album has none
+	Caption  render.Text // below the first file; at most 1024 UTF-16 units
+	Keyboard Keyboard    // only for a single file, because an album has no buttons
 	ReplyTo  int
 	Silent   bool
 }
 
-// File is a file to send: at most 50 MB, or 10 MB for a picture. Content is read into memory as a whole.
+// File is a file to send: at most 50 MB, or 10 MB for a picture. The client reads all of Content into memory.
 type File struct {
 	Name    string
 	Content io.Reader
-	Plain   string // a text, instead of Content; secrets are removed from it
+	Plain   string // a text instead of Content; the client removes secrets from it
 	Size    int64  // size of Content in bytes
 	Picture bool   // send as a picture
 	Caption string // below a later file of an album
 }
 
-// slowest is the lowest supported upload speed, in bytes a second.
+// slowest is the lowest supported upload speed, in bytes per second.
 const slowest = 64 << 10
 
 // SendFiles sends f and returns the id of the new message, or of an album's first message. It is not idempotent.
@@ -67,7 +67,8 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	})
 }
 
-// album names the parts of the request like the files, because Telegram uses that as the name of a document.
+// album returns the request for an album. It names the parts like the files, because Telegram uses these names for
+// documents.
 func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent,

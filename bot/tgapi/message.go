@@ -14,10 +14,10 @@ import (
 type Message struct {
 	To       orchestrator.ConversationID
 	Text     render.Text    // at most 4096 UTF-16 units
-	Rich     []render.Block // sent instead of Text; nil for an ordinary message
+	Rich     []render.Block // instead of Text; nil for an ordinary message
 	Keyboard Keyboard
-	ReplyTo  int  // the message to reply to, 0 for none; Telegram sends the message even if that one is gone
-	Silent   bool // without a sound for the recipients
+	ReplyTo  int  // the message to reply to; 0 for none; Telegram sends the reply even if that message is gone
+	Silent   bool // send without a sound
 }
 
 // Send sends m and returns the id of the new message. It is not idempotent.
@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing turns the error into NoMethod if Telegram does not know the method. The token is valid, because other calls
-// succeed with it.
+// missing replaces the error by NoMethod if Telegram does not know the method. The token must be valid: other calls
+// succeed.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {
@@ -56,7 +56,8 @@ func missing(err error) error {
 	return &noMethod
 }
 
-// EditRich replaces the content of a message by rich content and a keyboard, whatever it showed before; see Edit.
+// EditRich replaces the content of a message by rich content and a keyboard; see Edit. The message may have shown any
+// content.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
 	p := &telegram.EditMessageTextParams{

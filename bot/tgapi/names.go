@@ -23,7 +23,7 @@ func (n *ChatNames) Learn(chat int64, title string) {
 // LearnUser records the name of a user from an update.
 func (n *ChatNames) LearnUser(id orchestrator.PersonID, name string) { n.users.Store(id, name) }
 
-// User returns the name of a user, or "" if it is unknown.
+// User returns the name of a user, or "" if the name is unknown.
 func (n *ChatNames) User(id orchestrator.PersonID) string {
 	if n == nil {
 		return ""
@@ -33,7 +33,7 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Where describes a conversation to readers of another one.
+// Where describes the conversation of to readers in another conversation.
 func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID) string {
 	title, known := n.titles.Load(of.Chat)
 	switch {
@@ -49,7 +49,8 @@ func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID
 	return p.Text("common.in-another-group")
 }
 
-// TopicLink returns a link to a topic of a supergroup, or "" for a private chat, which has no links.
+// TopicLink returns a link to a topic of a supergroup. It returns "" for a private chat, because links to it do not
+// exist.
 func TopicLink(in orchestrator.ConversationID) string {
 	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
 	if !super {

@@ -13,29 +13,29 @@ type Page struct {
 	Keyboard Keyboard
 }
 
-// Answer is the result of a press.
+// Answer is a screen's answer to a press or command.
 type Answer struct {
 	Text      string                 // short answer to the press
-	Edit      Page                   // new content of the message; without a text it stays unchanged
-	Formatted render.Text            // replaces the text of Edit
-	Messages  []orchestrator.Message // stored together with the press
-	Instead   *Button                // replaces the pressed button from now on; nil: no change
+	Edit      Page                   // new content of the message; if the text is empty, the message stays unchanged
+	Formatted render.Text            // used instead of the text of Edit
+	Messages  []orchestrator.Message // to be stored in the transaction that handles the press
+	Instead   *Button                // replaces the pressed button; nil: no change
 }
 
-// Stale returns the answer to a press that no longer means anything.
+// Stale returns the answer to a press of an outdated button.
 func Stale(p lang.Printer) Answer { return Answer{Text: p.Text("common.stale-button")} }
 
-// perPage is the number of buttons of a list that fit on a phone's screen.
+// perPage is the number of buttons of a list that a phone's screen shows.
 const perPage = 8
 
 // Pages returns the number of pages for n buttons.
 func Pages(n int) int { return (n + perPage - 1) / perPage }
 
-// PageOf returns the page with button i.
+// PageOf returns the page that contains button i.
 func PageOf(i int) int { return i / perPage }
 
-// Paged returns the range of buttons, of n, that a page shows, and the row of buttons for the other pages, if the list
-// has any. A page after the last counts as the last.
+// Paged returns the range of the n buttons that a page shows, and the row of buttons for other pages if there are
+// any. A page after the last counts as the last.
 func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
 	pages := Pages(n)
 	page = max(min(page, pages-1), 0)

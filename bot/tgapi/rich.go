@@ -92,7 +92,7 @@ func inputCells(rows [][]render.Cell) (out [][]models.RichBlockTableCell) {
 	return out
 }
 
-// richText returns t as a tree, with formatted text inside its entity.
+// richText returns t as a tree: the children of each entity are the formatted texts inside of it.
 func richText(t render.Text) models.RichText {
 	var list []models.RichText
 	at, end := 0, render.Len(t.Text)
@@ -105,7 +105,7 @@ func richText(t render.Text) models.RichText {
 	for i := 0; i < len(t.Entities); i++ {
 		e := t.Entities[i]
 		if e.Offset < at {
-			continue // inside the previous one
+			continue // inside the previous entity
 		}
 		plain(e.Offset)
 		inner := render.Slice(render.Text{Text: t.Text, Entities: t.Entities[i+1:]}, e.Offset, e.End())

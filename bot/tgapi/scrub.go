@@ -14,11 +14,11 @@ import (
 )
 
 // Scrubber removes secrets from everything that leaves the process: errors, log lines, messages. Safe for concurrent
-// use. A nil Scrubber knows no secrets.
+// use. A nil Scrubber removes nothing.
 type Scrubber struct{ set atomic.Pointer[secrets.Set] }
 
-// NewScrubber returns a Scrubber for token and further secrets. Of the token it also removes the part after the colon
-// alone.
+// NewScrubber returns a Scrubber for token and further secrets. The part of the token after the colon is also a
+// secret.
 func NewScrubber(token string, more ...string) *Scrubber {
 	if _, key, ok := strings.Cut(token, ":"); ok {
 		more = append(more, key)
@@ -28,7 +28,7 @@ func NewScrubber(token string, more ...string) *Scrubber {
 	return s
 }
 
-// Add makes s remove another secret from now on.
+// Add adds a secret to s.
 func (s *Scrubber) Add(secret string) {
 	for {
 		before := s.set.Load()
@@ -49,7 +49,7 @@ func (s *Scrubber) Secrets() *secrets.Set {
 // String returns s without secrets.
 func (s *Scrubber) String(text string) string { return s.Secrets().String(text) }
 
-// Text returns t without secrets. Each is masked by the same number of units, so entities stay where they are.
+// Text returns t without secrets. Each secret is replaced by as many units as it has, so entities need not move.
 func (s *Scrubber) Text(t render.Text) render.Text {
 	if s == nil {
 		return t
@@ -63,7 +63,7 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	for i, e := range t.Entities {
 		if clean := s.String(e.URL); clean != e.URL {
 			t.Entities = slices.Clone(t.Entities)
-			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // an address has no blanks
+			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // without blanks
 		}
 	}
 	return t
@@ -95,12 +95,12 @@ func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 // Handler wraps next so that no log record contains a secret, neither in its message nor in its attributes.
 func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next, nil} }
 
-// scrubHandler cleans attributes only when a record comes, because most loggers made for one turn or one message write
-// nothing.
+// scrubHandler removes secrets from attributes only when it handles a record, because most loggers with attributes
+// never write one.
 type scrubHandler struct {
 	scrub *Scrubber
 	next  slog.Handler
-	attrs []slog.Attr // of each record, uncleaned
+	attrs []slog.Attr // attributes of each record, with secrets
 }
 
 func (h scrubHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -125,7 +125,7 @@ func (h scrubHandler) WithGroup(name string) slog.Handler {
 	return scrubHandler{h.scrub, h.cleaned().WithGroup(name), nil}
 }
 
-// cleaned returns the next handler, which adds h.attrs to each record. cleaned removes secrets from these attributes.
+// cleaned returns the next handler with h.attrs added. cleaned removes secrets from them.
 func (h scrubHandler) cleaned() slog.Handler {
 	if len(h.attrs) == 0 {
 		return h.next

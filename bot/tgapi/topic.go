@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicNameLimit bounds the name of a topic.
+// topicNameLimit limits the name of a topic, in characters.
 const topicNameLimit = 128
 
-// OpenTopic opens a topic of a chat and returns its number. Its faults include NoTopics and NoTopicRight. Telegram
-// allows several topics with the same name. It is not idempotent.
+// OpenTopic opens a topic of a chat and returns its id. Its faults include NoTopics and NoTopicRight. Telegram allows
+// several topics with the same name. Not idempotent.
 func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
 	p := &telegram.CreateForumTopicParams{ChatID: chat, Name: render.ShortenPlain(c.scrub.String(name), topicNameLimit)}
 	topic, err = send(ctx, c, "createForumTopic", c.api.CreateForumTopic, p)

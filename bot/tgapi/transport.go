@@ -18,11 +18,11 @@ import (
 )
 
 // NewTransport returns the HTTP transport for Telegram. proxy is an http, https or socks5 URL. If it is empty, the
-// proxy of the environment applies. The transport has timeouts for connecting, but none for answers, because long polls
-// wait.
+// transport uses the proxy of the environment. The transport limits the time to connect, but not the time to answer,
+// because a long poll waits.
 //
-// It uses only HTTP/1.1. With HTTP/2 all calls would share one connection. If that connection died silently (a laptop
-// that slept, a changed network), all calls would hang until its timeout.
+// The transport uses only HTTP/1.1. With HTTP/2, all calls would share one connection. If that connection died
+// silently (the laptop slept, the network changed), all calls would hang until its timeout.
 func NewTransport(proxy string) (*http.Transport, error) {
 	from := http.ProxyFromEnvironment
 	if proxy != "" {
@@ -44,20 +44,20 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		Proxy: from, DialContext: dial.DialContext, Protocols: protocols,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
-		// This is shorter than the server's timeout, so that a call seldom uses a connection that the server is
-		// closing. For such a call it would be unknown whether it took effect.
+		// Shorter than the server's timeout, so that a call rarely uses a connection that the server is closing. Such
+		// a call would have an unknown outcome.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // answers are small
 	}, nil
 }
 
-// trace observes one call in flight, to determine afterwards whether it can have reached Telegram.
+// trace observes one call, to determine afterwards whether the request can have reached Telegram.
 type trace struct {
 	tried     bool
 	connected atomic.Bool
-	broken    atomic.Bool // the request could not be written in full
-	fault     Fault       // of an answer that was not ok
-	message   int         // the id of the message in a successful answer
+	broken    atomic.Bool // a part of the request could not be written
+	fault     Fault       // set if the response was not ok
+	message   int         // id of the message in a successful response
 }
 
 type traceKey struct{}
@@ -74,20 +74,20 @@ func withTrace(ctx context.Context) (context.Context, *trace) {
 // left reports whether the whole request may have reached the server.
 func (t *trace) left() bool { return t.connected.Load() && !t.broken.Load() }
 
-// wire is the HTTP client for go-telegram/bot. It records the responses, of which the library's errors contain only a
-// text, and removes the URL, which contains the token, from errors.
+// wire is the HTTP client for go-telegram/bot. It records the responses, because the library's errors contain only
+// their text. It removes the URL from errors, because the URL contains the token.
 type wire struct{ client *http.Client }
 
 func newWire(transport http.RoundTripper) wire {
 	return wire{&http.Client{
 		Transport: transport,
-		// A redirect would send the token elsewhere, and its error would contain it.
+		// A redirect would send the token elsewhere, and its error would contain the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// answerLimit limits the size of a response of Telegram, in bytes. The response to a sent message contains its whole
-// text and its entities.
+// answerLimit limits the size of a response from Telegram, in bytes. The response to a sent message contains the
+// whole text with its entities.
 const answerLimit = 4 << 20
 
 // Do implements the client interface of go-telegram/bot.
@@ -116,8 +116,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read records the content of an answer, and returns the body for the library. For a successful answer that is empty:
-// to parse a message, the library would load every type that a message can contain, and only the id is needed.
+// read records the content of a response, and returns the body for the library. For a successful response the body is
+// empty. Otherwise the library would parse every type that a message can contain, although only the id is needed.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id
@@ -143,8 +143,8 @@ func (t *trace) read(status int, body []byte) []byte {
 
 const nothingToRead = `{"ok":true,"result":null}`
 
-// sentID returns the id of the message in an answer with Telegram's usual layout. It does not parse the remaining
-// answer, because every edit returns a message as long as the edited text.
+// sentID returns the id of the message in a response with Telegram's usual layout. It does not parse the rest,
+// because the response to an edit is as long as the edited text.
 func sentID(body []byte) (id int, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
 	digits, _, more := bytes.Cut(rest, []byte(","))
@@ -155,8 +155,8 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the id of the message in an answer, of the first message of an album, or of the message that opened a
-// topic. It is 0 for any other answer.
+// sentMessage is the id in a response: of the message, of the first message of an album, or of the message that
+// opened a topic. It is 0 for any other response.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -1,5 +1,5 @@
 // Package transcript is the screen on which users confirm the transcript of their speech. It also asks whether a text
-// that answered a question was meant as the answer.
+// that was used as the answer to a question was meant as one.
 package transcript
 
 import (
@@ -19,11 +19,11 @@ import (
 // Action is the action of a Screen's buttons.
 const Action = "V"
 
-// Operations of the buttons. The number of the spoken message follows.
+// Operations of the buttons. The id of the spoken message follows.
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // for a text that answered a question: make it a prompt
+	opPrompt  = "p" // makes a text that was used as an answer a prompt
 )
 
 // Journal stores transcripts, and finds the messages that show them; see orchestrator.Journal.
@@ -40,24 +40,24 @@ type Options struct {
 	Lang    *lang.Choices
 }
 
-// Screen asks users about transcripts. A transcript waits in the journal, so its buttons work after a restart, and only
-// one press takes effect. Calls about one conversation must be made one at a time.
+// Screen asks users about transcripts. The journal stores a transcript until the user decides, so its buttons work
+// after a restart. Only one press takes effect. Calls for one conversation must not be concurrent.
 type Screen struct{ Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting is a prompt that waits for its sender's decision.
+// waiting is a prompt that waits for the decision of its sender.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // precedes the transcript in the prompt
+	Before  string                `json:"before"` // the part of the prompt before the transcript
 	Text    string                `json:"text"`
 	Arrived time.Time             `json:"arrived"`
-	Taken   int64                 `json:"taken"` // the update that sent or dismissed it; 0 while it waits
+	Taken   int64                 `json:"taken"` // the update that sent or dismissed the prompt; 0 before that
 }
 
-// Prefixes of the keys under which texts wait.
+// Prefixes of the keys of waiting texts.
 const (
 	keyPrefix    = "voice/"
 	answerPrefix = "answer/"
@@ -67,8 +67,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question, and returns a message that reports this use. The
-// message's button makes the text a prompt.
+// Answered stores a text that was used as the answer to a question, and returns a message that reports this. A button
+// of the message makes the text a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
@@ -85,8 +85,8 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask stores a spoken prompt, and returns a message that asks whether to run it. said is the transcript, the last
-// part of the prompt's text.
+// Ask stores a spoken prompt, and returns a message that asks whether to run it. said is the transcript, which is the
+// last part of the prompt's text.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, said)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}
@@ -101,7 +101,7 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 	return m, nil
 }
 
-// maxShown bounds the shown part of a transcript, in UTF-16 units.
+// maxShown limits the shown part of a transcript, in UTF-16 units.
 const maxShown = 3000
 
 func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
@@ -169,7 +169,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 // Edited handles an edit of a spoken message: the sender's text replaces the transcript. It returns the message to
-// update and its page. It returns false if no transcript of the message waits.
+// update and its new page. It returns false if no transcript of the spoken message waits.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int,
 	text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
@@ -185,7 +185,7 @@ func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by 
 	return m.ID, s.page(s.Lang.Of(in.Chat), w, spoken), err == nil, err
 }
 
-// Replied is Edited for a reply to the message that shows a transcript.
+// Replied is like Edited, for a reply to the message that shows a transcript.
 func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int,
 	text string) (page tgapi.Page, ok bool, err error) {
 	m, err := s.Journal.MessageAt(ctx, in, to)

@@ -12,18 +12,18 @@ import (
 // GroupMembers selects the users who may write to the bot in an allowed group.
 type GroupMembers string
 
-// Users who may speak in an allowed group. Any value but AllMembers means ListedMembers.
+// Values of GroupMembers. Any value except AllMembers means ListedMembers.
 const (
-	ListedMembers GroupMembers = "listed" // only those in Users
-	AllMembers    GroupMembers = "all"    // every member; a member who is not in Users may only send prompts
+	ListedMembers GroupMembers = "listed" // users in Users
+	AllMembers    GroupMembers = "all"    // all members; members who are not in Users may only send prompts
 )
 
 // GroupTrigger determines which messages of an allowed group are prompts.
 type GroupTrigger string
 
-// Triggers. Any value but TriggerAll means TriggerMention.
+// Values of GroupTrigger. Any value except TriggerAll means TriggerMention.
 const (
-	TriggerMention GroupTrigger = "mention" // messages that mention the bot or reply to it
+	TriggerMention GroupTrigger = "mention" // messages that mention the bot or reply to one of its messages
 	TriggerAll     GroupTrigger = "all"     // every message of an allowed user
 )
 
@@ -39,20 +39,20 @@ type Joins interface {
 	Join(ctx context.Context, user orchestrator.PersonID, name, code string) bool
 }
 
-// Allow determines which users get answers. With the zero Allow none do.
+// Allow determines which users may use the bot. The zero Allow permits no user.
 type Allow struct {
 	Users  Users
-	Joins  Joins         // nil: no user can join
+	Joins  Joins         // nil: users cannot join
 	Policy func() Policy // returns the current policy
 }
 
-// Policy configures which groups get answers, and which of their messages are for the bot.
+// Policy configures which groups may use the bot, and which of their messages are for the bot.
 type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
 	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
-	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // in private chats
-	Reactions     bool         `toml:"reactions" default:"true"`                // 👀 acknowledges a prompt
+	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // words that abort in private chats
+	Reactions     bool         `toml:"reactions" default:"true"`                // acknowledge prompts with 👀
 }
 
 // Check implements config.checker.
@@ -70,8 +70,8 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// permits reports whether a user may speak in a chat. Channels, bots and anonymous admins may not, because their
-// messages name no user.
+// permits reports whether a user may use the bot in a chat. Channels, bots and anonymous admins may not, because
+// their messages contain no user.
 func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	if from == nil || from.IsBot || as != nil {
 		return false
@@ -88,14 +88,14 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// moves reports whether a message announces that an allowed group became a supergroup. Anyone may have caused that.
+// moves reports whether a message announces that an allowed group became a supergroup. Any member may cause this
+// message.
 func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
-// joins reports whether an update of an unknown user accepts an invitation. Of everything that strangers send, it
-// considers only a message "/start CODE" that a user writes in a private chat, and it asks the store only if the code
-// is well-formed.
+// joins reports whether an update of an unknown user accepts an invitation. It considers only a message "/start CODE"
+// from a user in a private chat, and asks the store only if the code is well-formed.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
@@ -107,7 +107,7 @@ func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
-// roleOf returns the role of a user who may speak.
+// roleOf returns the role of a user whom permits accepts.
 func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if a.Users != nil {
 		if role := a.Users.RoleOf(user); role != orchestrator.RoleNone {

@@ -14,18 +14,18 @@ import (
 // Command is a message such as "/model opus" or "/new@our_bot".
 type Command struct {
 	Name string // lower case, without the slash
-	To   string // the bot it is addressed to; empty for none
+	To   string // the addressed bot; empty for none
 	Args string
 }
 
-// commandForm matches only well-formed bot commands. A text that merely begins with a path, such as "/usr/bin/env is
+// commandForm matches only well-formed bot commands. A text that begins with a path, such as "/usr/bin/env is
 // missing", is a prompt.
 var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// ParseCommand parses a command. Other text that starts with a slash is no command. Neither is "//name": that is how
-// users send the agent a line that starts with a slash.
+// ParseCommand parses a command. It returns false for any other text, and for "//name", with which users send the
+// agent a line that starts with a slash.
 func ParseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
@@ -37,25 +37,25 @@ func ParseCommand(text string) (Command, bool) {
 	}, true
 }
 
-// CommandSpec describes a command that the bot knows.
+// CommandSpec describes a command of the bot.
 type CommandSpec struct {
 	Name    string             // as users type it, without the slash
 	Aliases []string           // other names, not listed in menus
-	Help    lang.Key           // its line in the menu and in /help; empty if it is not listed
-	Right   orchestrator.Right // empty if every role may use it
+	Help    lang.Key           // its line in the menu and in /help; empty for an unlisted command
+	Right   orchestrator.Right // the required right; empty if every role may use the command
 	Takes   CommandInput
-	Absent  bool        // not available in this bot: users get the answer that the command is unknown
-	Do      CommandFunc // nil for the command that aborts, which the router runs ahead of the queue
+	Absent  bool        // not available in this bot, so users get the answer for unknown commands
+	Do      CommandFunc // handler; nil for the command that aborts, which the router runs ahead of the queue
 }
 
-// CommandInput is the input of a command besides plain words.
+// CommandInput is the kind of input that a command needs in addition to words.
 type CommandInput string
 
-// Inputs of commands.
+// Kinds of CommandInput.
 const (
 	TakesWords  CommandInput = ""
-	TakesPrompt CommandInput = "prompt" // a text for an agent, with the user's formatting
-	TakesFile   CommandInput = "file"   // the file of the message, or of the message it replies to
+	TakesPrompt CommandInput = "prompt" // a prompt for an agent, with the user's formatting
+	TakesFile   CommandInput = "file"   // the file of the message, or of the message that it replies to
 )
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
@@ -65,8 +65,8 @@ func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 	return s.Right == "" || role.May(s.Right)
 }
 
-// commandOf returns the command of a message. The caption of a file is a command only if that command takes a file. In
-// a group the bot's mention may precede the command: "@our_bot /abort" means "/abort@our_bot".
+// commandOf returns the command in a message. The caption of a file is a command only if that command needs a file.
+// In a group, the bot's mention may precede the command: "@our_bot /abort" means "/abort@our_bot".
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.textAndEntities()
 	c, ok := ParseCommand(text)
@@ -94,13 +94,13 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord reports whether a text consists of a single one of words. It ignores case and closing punctuation.
+// isAbortWord reports whether a text is in the list words. It ignores case and punctuation at the end.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal explains to a user which rights their role has.
+// Refusal returns the text that explains to a user the rights of their role.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// diskGuard notifies chats of trouble with the journal's disk. It stores none of its messages, because the disk accepts
-// no writes. Only the poller's goroutine uses it.
+// diskGuard notifies chats of problems with the journal's disk. It does not store its messages, because the disk
+// accepts no writes. Only the poller's goroutine uses it.
 type diskGuard struct {
 	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
@@ -21,26 +21,27 @@ type diskGuard struct {
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
-	since    time.Time // start of the state
+	since    time.Time // start of the current state
 	notified map[orchestrator.ConversationID]bool
-	answered map[int64]bool // updates that ask for the status and were answered
+	answered map[int64]bool // updates that asked for the status and got an answer
 }
 
-// concern is the conversation that an update concerns.
+// concern describes the conversation of an update.
 type concern struct {
 	conversation orchestrator.ConversationID
 	status       bool // the user asks for ductor's status
 }
 
 const (
-	// diskRetry is the interval for checking a full disk.
+	// diskRetry is the interval at which the poller checks a full disk.
 	diskRetry = 10 * time.Second
-	// diskSteady is how long a disk must work before its next trouble is reported. So a disk that is full again and
-	// again causes few messages.
+	// diskSteady is how long a disk must work before diskGuard reports its next problem. So a disk that repeatedly
+	// becomes full causes few messages.
 	diskSteady = time.Hour
 )
 
-// enter records the state of the disk. In case of trouble it notifies the owner and the waiting conversations.
+// enter records the state of the disk. If the disk has a problem, enter notifies the owner and the waiting
+// conversations.
 func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why error) {
 	if g.state == state {
 		return
@@ -66,7 +67,7 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	g.notify(g.waiting(ctx)...)
 }
 
-// notifySenders reads updates that cannot be stored, and notifies their conversations.
+// notifySenders notifies the conversations of updates that cannot be stored.
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)

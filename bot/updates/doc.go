@@ -1,7 +1,7 @@
 // Package updates handles updates from Telegram. It polls, checks the allowlist, and stores updates before it
-// acknowledges them. It routes commands, presses and prompts, and preserves the order within a conversation. It merges
-// albums and split pastes, and fetches files.
+// acknowledges them. It routes commands, presses and prompts in the order of each conversation. It merges albums and
+// split pastes, and fetches files.
 //
-// Package bot implements the effect of commands and buttons as a Handler. Package updates itself sends only reactions,
-// and sentences about input that it cannot pass on.
+// Package bot implements commands and buttons as a Handler. Package updates itself sends only reactions, and messages
+// about input that it cannot use.
 package updates

@@ -9,10 +9,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// A prompt fences text by others, so that an agent can tell it from the user's own words: names are quoted, and every
-// line of a text starts with "> ". No content can end its fence.
+// In a prompt, texts of others are fenced, so that an agent can distinguish them from the user's own words. Names are
+// quoted, and every line of a text starts with "> ". No content can end its fence.
 
-// namesLimit bounds a name in a prompt, in characters.
+// namesLimit limits a name in a prompt, in characters.
 const namesLimit = 64
 
 // fencedName returns a name as a quoted string on one line, with invisible characters escaped.
@@ -20,11 +20,11 @@ func fencedName(name string) string {
 	return strconv.Quote(render.Cut(strings.Join(strings.Fields(name), " "), namesLimit))
 }
 
-// lineEnds replaces all characters that a reader of the text may treat as the end of a line.
+// lineEnds replaces all characters that an agent may treat as the end of a line.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
 	"\u2028", "\n", "\u2029", "\n")
 
-// fencedText returns a text with "> " before each of its lines.
+// fencedText returns a text with "> " before each line.
 func fencedText(text string) string {
 	if text == "" {
 		return ""
@@ -32,7 +32,7 @@ func fencedText(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
 }
 
-// originOf names the author of a message that the sender did not write. It returns "" for the sender's own words.
+// originOf describes the author of a message that its sender did not write. It returns "" for the sender's own words.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
@@ -57,7 +57,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // the agent may know the bot's own messages; see receiver.name
+	case r != nil && !me.wrote(r): // for the bot's own messages, receiver.addSubject decides
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
@@ -67,19 +67,18 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
-// memberLine marks a message as written by a member of the group.
+// memberLine marks a message as written by a member of the group who is not a listed user.
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
 
-// Maximum length of the quoted text before a prompt, in characters.
+// Maximum lengths of the quoted text before a prompt, in characters.
 const (
-	quoteLimit  = 4000  // of a message
-	reportLimit = 16000 // of a job's report
+	quoteLimit  = 4000  // for a message
+	reportLimit = 16000 // for a job's report
 )
 
-// subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows what the reply
-// refers to.
+// subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows that message.
 func subjectOf(in *Message, s orchestrator.Subject) string {
 	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
@@ -101,7 +100,7 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
 }
 
-// broughtFile, lostFile and broughtSpeech return the context of a message that replies to a message with a file.
+// broughtFile, lostFile and broughtSpeech return the context of a message that replies to a file.
 func broughtFile(name string) string {
 	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
 }
@@ -143,8 +142,8 @@ func (o *wireOrigin) name() string {
 	return "somebody"
 }
 
-// textAndEntities returns the text of a message, from whichever field has it, and its entities. It describes a place or
-// a contact in words.
+// textAndEntities returns the text or caption of a message, with its entities. It describes a place or a contact in
+// words.
 func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 	switch {
 	case m.Text != "":
@@ -155,8 +154,8 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 	return m.Caption, m.CaptionEntities
 }
 
-// describeContent describes a message without text. It returns "" if the message is of no use to an agent. It quotes
-// names and addresses, because others wrote them.
+// describeContent describes a message without text, or returns "" if an agent cannot use the message. It quotes names
+// and addresses, because others wrote them.
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:

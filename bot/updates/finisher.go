@@ -24,9 +24,10 @@ type Finisher struct {
 
 // Sender sends stored messages. *message.Messages implements it.
 type Sender interface {
-	// Follow calls arrived with the message's number once it is in the chat, unless ductor restarts first.
+	// Follow calls arrived with the id of a message once the message is in the chat. After a restart of ductor, it
+	// makes no call.
 	Follow(key string, arrived func(id int))
-	// Wake reports that messages were stored.
+	// Wake starts sending messages that were stored.
 	Wake()
 }
 
@@ -35,17 +36,17 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
-// unfinished are updates that could not be marked as handled because of the disk. They stay here until the disk works
-// again, or until an abort takes them over.
+// unfinished contains updates that could not be marked as handled because of the disk. They stay here until the disk
+// works again, or until an abort takes them over.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
 }
 
-// undone is work that could not be marked as handled.
+// undone contains the updates of one prompt or other task.
 type undone struct {
 	updates []int64
-	prompt  *Message // nil if it is no prompt
+	prompt  *Message // nil if the updates contain no prompt
 }
 
 func (u *unfinished) add(updates []int64, prompt *Message) {
@@ -54,7 +55,7 @@ func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.all = append(u.all, undone{updates, prompt})
 }
 
-// drop removes the prompts that unwanted accepts. It returns their updates and their number.
+// drop removes the prompts for which unwanted returns true. It returns their updates and their number.
 func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompts int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +70,7 @@ func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompt
 	return updates, prompts
 }
 
-// ofDisk reports whether the disk caused an error. The diskGuard notifies the chats of such errors.
+// ofDisk reports whether the disk caused an error. diskGuard notifies the chats of such errors.
 func ofDisk(err error) bool {
 	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) ||
 		errors.Is(err, orchestrator.ErrDamaged)
@@ -86,16 +87,16 @@ func (u *unfinished) take() []int64 {
 	return ids
 }
 
-// finishPatience bounds a write that continues although its caller was cancelled, so that completed work is recorded.
+// finishPatience limits a write that continues after its caller was cancelled, so that completed work is recorded.
 const finishPatience = 10 * time.Second
 
-// Finish marks updates as handled. If that fails, an update stays in the journal and is handled again when a full disk
-// has room, or after a restart.
+// Finish marks updates as handled and stores notices. If that fails, the updates stay in the journal. ductor handles
+// them again when a full disk has room, or after a restart.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	return f.finish(ctx, nil, updates, notices...)
 }
 
-// finish is Finish for the updates of a prompt, or of something else if prompt is nil.
+// finish is Finish for the updates of a prompt. prompt is nil for any other updates.
 func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
@@ -119,32 +120,32 @@ func (f *Finisher) Forgetting() *Finisher {
 	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
 
-// secretJournal is a journal that erases the updates that it finishes.
+// secretJournal is a journal that erases the content of the updates that it finishes.
 type secretJournal struct{ orchestrator.Inbox }
 
 func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return s.ForgetUpdates(ctx, ids, notices...)
 }
 
-// Answer finishes the update of a message with a notice to its sender. In groups the notice replies to the message.
+// Answer finishes the update of a message with a notice to its sender. In a group, the notice replies to the message.
 func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
 	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
 }
 
-// answerPrompt is Answer for a prompt that does not run. It may contain other messages.
+// answerPrompt is Answer for a prompt that does not run. updates are the updates of all its messages.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
 	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
 }
 
-// refusal composes the message that a user's message has no effect. It is a reply unless replyTo is 0. The chat may
-// show it twice. That is better than never, because the user would wait in vain.
+// refusal returns a notice that a user's message had no effect. The notice is a reply unless replyTo is 0. The chat
+// may show it twice, which is better than never.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
 	return message.Compose(to, message.Content{
 		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
 	})
 }
 
-// AnswerFollowed is Answer for a message that will change later. It calls arrived with the message's number; see
+// AnswerFollowed is Answer for a notice that will change later. It calls arrived with the notice's id; see
 // Sender.Follow.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
 	arrived func(id int)) {
@@ -153,7 +154,7 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 	f.Finish(ctx, in.Updates(), m)
 }
 
-// Tell finishes updates with a notice. The notice replies to a message, unless replyTo is 0.
+// Tell finishes updates with a notice, which replies to a message unless replyTo is 0.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
 	k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{

@@ -16,15 +16,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// gate is the one check of the allowlist. Not safe for concurrent use.
+// gate checks the allowlist. No other code does. Not safe for concurrent use.
 type gate struct {
 	allow    Allow
 	me       Identity
-	tidy     func(chat int64, message int) // deletes Telegram's service message about our pin
+	tidy     func(chat int64, message int) // deletes Telegram's service message about a pin of the bot
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // earlier messages may have been handled without a trace
-	dropped  func(*wireMessage) // notifies the chat of a message that lost drops
+	lost     time.Time          // ductor may have lost track of messages before this time
+	dropped  func(*wireMessage) // notifies the chat of a message from before lost
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }
@@ -33,7 +33,7 @@ func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
 	return &gate{allow: allow, refusals: &refusals{log: log, now: now, seen: make(map[refused]time.Time)}, log: log}
 }
 
-// read decodes an update. If it cannot, it logs the update and returns false.
+// read decodes an update. If that fails, it logs the update and returns false.
 func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	if err := json.Unmarshal(u.Raw, &w); err != nil {
 		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
@@ -45,14 +45,14 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	return w, true
 }
 
-// admits reports whether an update comes from a listed user. It logs any other.
+// admits reports whether a permitted user sent an update. It logs any other update.
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
-		return false // of an unused kind, or of an inline message, which the bot never sends
+		return false // of an unused kind, or from an inline message, which the bot never sends
 	}
 	from, as := m.From, m.SenderChat
-	if w.Callback != nil { // on a message of the bot
+	if w.Callback != nil { // a press on a message of the bot
 		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
@@ -68,8 +68,8 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// moved moves everything of an allowed group that became a supergroup to its new id. It notifies the owner: until the
-// owner allows the new id, the bot is silent there.
+// moved moves everything of an allowed group to its new id as a supergroup. It notifies the owner, because the bot
+// ignores the group until the owner allows the new id.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups",
 		"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
@@ -87,21 +87,21 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	return taken
 }
 
-// joinPatience bounds how long the poller waits for the store.
+// joinPatience limits how long the poller waits for the store.
 const joinPatience = 5 * time.Second
 
-// joins reports whether an update accepts an invitation. A known user cannot.
+// joins reports whether an update accepts an invitation. Known users cannot accept one.
 func (g *gate) joins(w *wireUpdate) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
 	defer cancel()
 	return g.allow.joins(ctx, w)
 }
 
-// strip reduces an update that is not admitted to its id, because strangers must not fill the disk. It also deletes the
+// strip reduces an update that is not admitted to its id, so that strangers cannot fill the disk. It also deletes the
 // service message with which Telegram reports a pin of this bot.
 //
-// If the database was lost, strip drops messages from before the loss: ductor may have handled them already, and must
-// not handle them twice. Their chats are notified.
+// If the database was lost, strip drops messages from before the loss, because ductor may have handled them already.
+// It notifies their chats.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
@@ -121,14 +121,14 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	return orchestrator.Update{ID: u.ID}
 }
 
-// HideFunc reports whether the text of a message is a secret that the journal must not contain. It must not block.
+// HideFunc reports whether the text of a message is a secret, which the journal must not contain. It must not block.
 type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool
 
 // hiddenText replaces the text of a message that a HideFunc hides.
 const hiddenText = "🔑 …"
 
-// hidden returns an update without the text of its message, if that is a secret. It masks log-in tokens in other texts,
-// such as a caption, an edit, or the message that this one replies to.
+// hidden returns an update without the text of its message, if the text is a secret. In other texts, such as a
+// caption, an edit, or the replied-to message, it masks log-in tokens.
 func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
 	if m == nil || m.From == nil || m.Text == "" || g.hide == nil ||
 		!g.hide(conversationOf(m), orchestrator.PersonID(m.From.ID), u.ID, m.Text) {
@@ -138,7 +138,7 @@ func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update
 	var all struct {
 		Message map[string]json.RawMessage `json:"message"`
 	}
-	_ = json.Unmarshal(u.Raw, &all) // it was decoded before
+	_ = json.Unmarshal(u.Raw, &all) // cannot fail, because the gate decoded it before
 	kept := map[string]any{"text": hiddenText, secretKey: true}
 	for _, name := range []string{"message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"} {
 		if value, ok := all.Message[name]; ok {
@@ -158,7 +158,8 @@ const secretKey = "ductor_secret"
 // loginToken matches the tokens of `claude setup-token`.
 var loginToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`sk-ant-oat[0-9]*-[\w-]{10,}`) })
 
-// masked replaces the characters of log-in tokens. The length of texts stays, because Telegram's entities count it.
+// masked replaces the characters of log-in tokens. It preserves the length of texts, because Telegram's entities
+// refer to it.
 func masked(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte("sk-ant-oat")) {
 		return raw
@@ -166,14 +167,14 @@ func masked(raw []byte) []byte {
 	return loginToken().ReplaceAllFunc(raw, func(token []byte) []byte { return bytes.Repeat([]byte("•"), len(token)) })
 }
 
-// refusals logs rejected users, so that the owner can allow them: each user of each chat once an hour, and at most one
-// line a minute in total, so that strangers cannot fill the log. Not safe for concurrent use.
+// refusals logs rejected users, so that the owner can allow them. It logs each user of each chat once an hour, and at
+// most one line per minute, so that strangers cannot fill the log. Not safe for concurrent use.
 type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
 	last   time.Time // time of the last line
-	silent int       // rejected updates since then, without a line
+	silent int       // rejected updates since the last line
 }
 
 type refused struct{ chat, user int64 }

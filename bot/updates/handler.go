@@ -9,27 +9,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// Handler carries out the requests of updates. It finishes the updates that it handles.
+// Handler executes the requests of updates, and finishes the updates that it handles.
 type Handler interface {
-	// Command returns the command with a name. For an unknown name it returns a command that reports that, and false.
+	// Command returns the command with a name. For an unknown name, it returns false and a command that reports the
+	// error.
 	Command(name string) (CommandSpec, bool)
 	// Press handles a press of a button.
 	Press(ctx context.Context, p Press)
 	// Stop stops the running work of a conversation.
 	Stop(ctx context.Context, a Abort)
-	// Reply handles a message that is not a prompt, such as the answer to an agent's question. It returns false for a
-	// prompt.
+	// Reply handles a message that is not a prompt, such as the answer to an agent's question. It returns false if
+	// the message is a prompt.
 	Reply(ctx context.Context, in *Message) bool
-	// Named returns the choice that a name before a prompt means, such as "fast" in "@fast explain this". It returns
-	// false if the name is ordinary text.
+	// Named returns the choice for a name before a prompt, such as "fast" in "@fast explain this". It returns false
+	// if the name is ordinary text.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
-	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt is submitted at once.
+	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt needs no
+	// confirmation.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message
-	// itself.
+	// Subject describes the bot's message to which the message in replies. If it returns the zero Subject, the
+	// receiver quotes the message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
-	// Edited handles an edit of a prompt that no longer waits, with its message and its new text. It returns false if
-	// the edit has no effect.
+	// Edited handles an edit of a prompt that is not in the queue. message identifies the prompt, and text is its new
+	// text. Edited returns false if the edit has no effect.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
 	// Moved moves everything of a group to its new id.
 	Moved(ctx context.Context, from, to int64) error
@@ -46,7 +48,7 @@ type Turns interface {
 	Runs(id orchestrator.ConversationID) bool
 }
 
-// Listener turns speech into text. It returns ErrNothingHeard if the speech has no words.
+// Listener converts speech to text. It returns ErrNothingHeard if the speech contains no words.
 type Listener interface {
 	Transcribe(ctx context.Context, file string) (string, error)
 }
@@ -54,24 +56,24 @@ type Listener interface {
 // ErrNothingHeard means that speech contains no words.
 var ErrNothingHeard = errors.New("nothing was said")
 
-// Feedback shows minor feedback, which may get lost. No method waits.
+// Feedback shows minor feedback, which may get lost. Its methods do not wait.
 type Feedback interface {
-	// React puts an emoji on a message after a delay, unless the chat shows something else before that.
+	// React puts an emoji on a message after a delay, unless the chat shows something else first.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
-	// Say sends a text that cannot be stored first.
+	// Say sends a text without storing it first.
 	Say(id orchestrator.ConversationID, text string)
-	// Tidy deletes a message that no user needs, if the bot may.
+	// Tidy deletes a message that users no longer need, if the bot may.
 	Tidy(chat int64, message int)
 }
 
-// Press is a press of a button by a user who may press here.
+// Press is a press of a button by a permitted user.
 type Press struct {
 	By      orchestrator.Press
 	Query   string // for answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // of the message; nil if Telegram no longer shows it to bots
-	Name    string         // of the user
+	Buttons tgapi.Keyboard // buttons of the message; nil if Telegram no longer provides them
+	Name    string         // name of the user
 }
 
 // Request is a command with its message.

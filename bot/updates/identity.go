@@ -10,7 +10,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// ErrToken means that Telegram does not know the token. A retry does not help.
+// ErrToken means that Telegram does not know the token. Retrying does not help.
 var ErrToken = errors.New(
 	"Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
 
@@ -25,13 +25,13 @@ func (me Identity) wrote(m *wireMessage) bool {
 	return m != nil && m.From != nil && m.From.ID == me.ID
 }
 
-// is reports whether username is the bot's. It ignores case.
+// is reports whether username is the bot's, apart from case.
 func (me Identity) is(username string) bool {
 	return username != "" && strings.EqualFold(username, me.Username)
 }
 
-// Identify asks Telegram for the bot's user until Telegram answers or ctx is done. It returns ErrToken if Telegram
-// rejects the token.
+// Identify requests the bot's user until Telegram answers or ctx is done. It returns ErrToken if Telegram rejects the
+// token.
 func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, error) {
 	for failures := (backoff{jitter: jitter}); ; {
 		me, err := GetMe(ctx, api)
@@ -52,7 +52,7 @@ func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, 
 	}
 }
 
-// GetMe asks Telegram for the bot's user, once. It returns ErrToken if Telegram rejects the token.
+// GetMe requests the bot's user once. It returns ErrToken if Telegram rejects the token.
 func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -65,12 +65,12 @@ func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	return me, nil
 }
 
-// RemoveWebhook removes a webhook and keeps the pending updates.
+// RemoveWebhook removes a webhook, but not the pending updates.
 func RemoveWebhook(ctx context.Context, api *tgapi.API) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	return api.Call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
 }
 
-// callPatience bounds a small call to the API.
+// callPatience limits a small call to the API.
 const callPatience = 30 * time.Second

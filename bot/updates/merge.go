@@ -14,21 +14,21 @@ import (
 const (
 	// telegramText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
 	telegramText = 4096
-	// splitText is the minimum length of a message that can be the first part of a long pasted text. Clients
-	// cut such a text at a blank line, a line or a word, in the second half of the first 4096 units.
+	// splitText is the minimum length of a message that can be the first part of a split paste. Clients cut a long
+	// text at a blank line, a line or a word, in the second half of the first 4096 units.
 	splitText = telegramText / 2
-	// partSeconds is the maximum time between the parts of a prompt by Telegram's clock. The time of arrival does not
-	// help: after a night offline a whole backlog arrives at once.
+	// partSeconds is the maximum time between two parts of a prompt, by Telegram's clock. The time of arrival does
+	// not help: after a night offline, all messages arrive at once.
 	partSeconds = 2
 	maxAlbum    = 10 // files in one album
 	maxParts    = 50 // parts of one prompt
 )
 
-// mergeWindows are the times to wait for further parts.
+// mergeWindows contains the times to wait for further parts.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next returns how long to wait for a message that may follow the given parts, and a function that recognizes such a
-// message. If the returned window is zero, the parts are complete, like a message that came alone.
+// next returns how long to wait for a message that may continue the given parts, and a function that recognizes such
+// a message. If the duration is zero, the parts are complete.
 func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	files := 0
@@ -48,8 +48,8 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	return 0, nil
 }
 
-// absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns
-// it.
+// absorbRest waits for the rest of a long command that the client split. It merges the rest into the command's task,
+// and returns its text.
 func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; last.sent.ofPaste() && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {
@@ -65,8 +65,8 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
-// continues reports whether in and last are parts of one prompt: the files of an album, or messages that a client sent
-// together, such as a comment and its forwarded message, several forwards, or a split paste.
+// continues reports whether the messages in and last are parts of one prompt. Parts are the files of an album, or
+// messages that a client sent together: a comment and its forwarded message, several forwards, or a split paste.
 func continues(last, in *Message) bool {
 	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
@@ -80,8 +80,9 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs reports whether in is a further part of the prompt that ends with last, even if that was handled before.
-// Users may write two messages in a row, but forwards and files only arrive together if they belong together.
+// belongs reports whether the message in is another part of the prompt that ends with last, even if ductor has
+// handled that prompt. Two texts in a row may be separate prompts, but forwards and files that arrive together belong
+// together.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
@@ -90,7 +91,7 @@ func belongs(last, in *Message) bool {
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
 	b.WriteString(parts[0].sender)
-	var last *Message // the last part with text
+	var last *Message // last part that has text
 	for _, p := range parts {
 		if p.Text == "" && p.Context == "" {
 			continue
@@ -110,9 +111,8 @@ func wordingOf(parts []*Message) string {
 	return b.String()
 }
 
-// seam returns the separator between two parts. It is empty if the client had to cut the text at the limit. Otherwise
-// it is the line break at which the client cut, and which Telegram removed. After text by other users it is a blank
-// line.
+// seam returns the separator between two parts. It is empty if the client cut the text at the limit. Otherwise it is
+// the line break at which the client cut, because Telegram removes it. After text by other users it is a blank line.
 func seam(part, next *Message) string {
 	switch {
 	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
@@ -123,10 +123,10 @@ func seam(part, next *Message) string {
 	return "\n"
 }
 
-// mergedKept is the number of remembered merged prompts.
+// mergedKept limits the remembered merged prompts.
 const mergedKept = 64
 
-// mergeMemory remembers the parts of merged prompts, so that an edit of one part changes only that part. Safe for
+// mergeMemory stores the parts of merged prompts, so that an edit of one part changes only that part. Safe for
 // concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
@@ -146,7 +146,7 @@ func (m *mergeMemory) remember(parts []*Message) {
 	m.recent = append(m.recent, parts)
 }
 
-// edited returns the message that identifies the prompt, and the prompt's text after the edit in.
+// edited returns the id of the prompt's first message, and the prompt's text after the edit in.
 func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,8 +161,8 @@ func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	return in.ID, wordingOf([]*Message{in})
 }
 
-// recent remembers the last prompt of each sender. A message that arrives after its turn started may belong to it. Safe
-// for concurrent use.
+// recent stores the last prompt of each sender, because a message that arrives after the start of its turn may belong
+// to it. Safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	prompts map[senderKey]sentPrompt
@@ -173,7 +173,7 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message returns the message that identifies a prompt. It returns 0 if no message does.
+// message returns the id of the message that identifies the prompt, or 0.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -181,7 +181,7 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// promptOf returns the prompt to which in belongs. It returns none if in starts a new prompt.
+// promptOf returns the prompt that a message belongs to, or the zero value if the message starts a new prompt.
 func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,14 +201,14 @@ func (r *recent) remember(p sentPrompt) {
 	r.prompts[p.parts[0].by()] = p
 }
 
-// follower recognizes messages that belong to a message for the bot although they do not mention the bot: other parts
-// of an album, the message that a comment is about, or other parts of a paste. Only the router uses it.
+// follower recognizes messages that belong to a message for the bot without mentioning the bot: other parts of an
+// album, the message that a comment refers to, or other parts of a paste. Only the router uses it.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen
 	albums   map[albumKey]bool
-	last     map[senderKey]*Message // the last message that was meant for the bot
-	followed map[int64]bool         // updates of the current batch that are followed by more that may belong to them
+	last     map[senderKey]*Message // last message for the bot, by sender
+	followed map[int64]bool         // updates of the current batch that a later message may continue
 }
 
 type albumKey struct {
@@ -231,7 +231,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch searches a batch for messages that may belong to the one before them.
+// scanBatch finds the messages of a batch that a later message of the batch may continue.
 func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
@@ -252,14 +252,15 @@ func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	}
 }
 
-// belongs reports whether in belongs to a message that was meant for the bot.
+// belongs reports whether a message belongs to a message for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether in is within a paste or an album, where a line that looks like a command is text. In a private
-// chat only the very next message is: an answer of the bot in between would have a number too.
+// inside reports whether a message is within a paste or an album, where text that looks like a command is not a
+// command. In a private chat, the ids must be consecutive, because an answer of the bot in between would have an id
+// too.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {
@@ -268,7 +269,7 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && last.sent.ofPaste() && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// remember remembers a message that was meant for the bot.
+// remember records a message for the bot.
 func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)

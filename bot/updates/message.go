@@ -8,32 +8,32 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a message of an allowed user that is meant for the bot, parsed but not handled yet.
+// Message is a parsed message of a permitted user that is meant for the bot.
 type Message struct {
 	Update       int64
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole // of the sender
 	ID           int
-	ReplyTo      int    // the bot's message that it replies to; 0 for none
-	Text         string // as Markdown, without the bot's mention
-	Plain        string // Text without Markdown for its formatting
-	Context      string // describes the quoted message or the origin of the text; empty or ending in a line break
+	ReplyTo      int    // the bot's message to which it replies; 0 for none
+	Text         string // as Markdown, without the mention of the bot
+	Plain        string // Text without the Markdown of its formatting
+	Context      string // describes the quoted message or the origin of the text; empty, or ends in a line break
 	Private      bool
 
 	sent          original
 	arrived       time.Time
-	acknowledged  bool    // only the worker of the content uses it
-	sender        string  // tells the agent that the sender is not a listed user; empty for a listed one
-	follows       bool    // more messages of the sender came with it, which may belong to it
-	onlyWithAlbum bool    // for the bot only if another part of its album is
+	acknowledged  bool    // only the worker of its content uses it
+	sender        string  // for agents: the sender is not a listed user; empty for listed users
+	follows       bool    // a later message of the same batch may belong to it
+	onlyWithAlbum bool    // it is for the bot only if another part of its album is
 	merged        []int64 // updates of merged messages
-	// Files are the fetched files of the message and of the messages merged into it.
+	// Files contains the fetched files of the message and of messages merged into it.
 	Files []orchestrator.Attachment
 }
 
-// NewMessage returns a message without a place in the chat, such as one that the owner typed in a terminal. update
-// stands for it in the journal.
+// NewMessage returns a message that is not in the chat, for example a text that the owner typed in a terminal. update
+// is its update in the journal.
 func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 	return &Message{
 		Update: update, Conversation: by.Conversation, User: by.Person, Role: by.Role, Text: text, Plain: text,
@@ -44,43 +44,43 @@ func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 // Secret reports whether a HideFunc has hidden the text of the message.
 func (in *Message) Secret() bool { return in.sent.secret }
 
-// original has the parts of a sent message that decide whether two messages form one prompt.
+// original contains the properties of a sent message that decide whether two messages form one prompt.
 type original struct {
 	date      int64
-	forwarded bool // not written by the sender: it is no command, and is fenced in the prompt
+	forwarded bool // not written by the sender, so it is not a command, and the prompt fences it
 	edited    bool
 	secret    bool   // the text is hidden
 	units     int    // UTF-16 units of the original text
 	album     string // media group; empty outside of albums
 	file      *fileRef
-	reply     *reply // the message that it replies to; nil for none
+	reply     *reply // the message to which it replies; nil for none
 }
 
-// ofPaste reports whether the message may be a part of a split paste other than the last one.
+// ofPaste reports whether the message may be a part of a split paste, other than the last part.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
-// Updates returns the IDs of the message's updates: its own, and those that were merged into it.
+// Updates returns the ids of the message's update and of the updates merged into it.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
 
-// reply is the message that another one replies to.
+// reply is the message to which another message replies.
 type reply struct {
 	id     int
 	words  string // as Markdown
-	quoted bool   // the sender quoted a part of it, which is in the context
+	quoted bool   // the sender quoted a part, which is in the context
 	file   *fileRef
 }
 
 // Arrived returns when ductor read the message.
 func (in *Message) Arrived() time.Time { return in.arrived }
 
-// By returns a Press that names the conversation and the sender of the message.
+// By returns a Press with the conversation and the sender of the message.
 func (in *Message) By() orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates(), Arrived: in.arrived,
 	}
 }
 
-// Quote returns the message that an answer replies to: this one in a group, or 0 in a private chat.
+// Quote returns the id of the message in a group, so that the answer replies to it. In a private chat it returns 0.
 func (in *Message) Quote() int {
 	if in.Private {
 		return 0
@@ -106,8 +106,8 @@ const (
 	speech   fileKind = "speech" // transcribed into the prompt's text
 )
 
-// conversationOf returns the conversation of a message. Replies in groups without topics have a thread too, so the
-// thread counts only if Telegram says that it is a topic.
+// conversationOf returns the conversation of a message. A reply in a group without topics has a thread too, so the
+// thread counts only if Telegram marks it as a topic.
 func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	id := orchestrator.ConversationID{Chat: m.Chat.ID}
 	if m.InTopic && m.Thread > 1 {
@@ -179,7 +179,7 @@ func fileOf(m *wireMessage) *fileRef {
 	return &fileRef{id: best.FileID, name: "photo.jpg", mime: "image/jpeg", size: best.Size}
 }
 
-// pictureMIME reports whether agents accept a type as a picture.
+// pictureMIME reports whether agents accept a MIME type as a picture.
 func pictureMIME(mime string) bool {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -188,8 +188,8 @@ func pictureMIME(mime string) bool {
 	return false
 }
 
-// isTopicStart reports whether r is the service message that opened the topic: every message in a topic "replies" to
-// it.
+// isTopicStart reports whether r is the service message that opened the topic. Every message in a topic has this
+// message as its reply.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
 }

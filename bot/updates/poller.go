@@ -15,22 +15,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// PollerOptions configure a Poller.
+// PollerOptions configures a Poller.
 type PollerOptions struct {
 	API      *tgapi.API
 	Journal  orchestrator.Inbox
 	Router   *Router
 	Feedback Feedback
-	Timeout  time.Duration             // of a long poll
-	Owner    orchestrator.PersonID     // notified of trouble with the disk; 0 for none
-	Conflict func(ctx context.Context) // called once per trouble if another program polls with our token
+	Timeout  time.Duration             // timeout of a long poll
+	Owner    orchestrator.PersonID     // user to notify of problems with the disk; 0 for none
+	Conflict func(ctx context.Context) // called once each time another program starts polling with the bot's token
 	// Polled gets the result of each poll and the wait before the next one. It must not block. It may be nil.
 	Polled func(err error, wait time.Duration)
 	Log    *slog.Logger
 	Now    func() time.Time
 }
 
-// NewPoller returns a Poller that passes updates to the router.
+// NewPoller returns a Poller that passes updates to a Router.
 func NewPoller(o PollerOptions) *Poller {
 	if o.Polled == nil {
 		o.Polled = func(error, time.Duration) {}
@@ -46,8 +46,8 @@ func NewPoller(o PollerOptions) *Poller {
 	}
 }
 
-// Poller receives updates from Telegram. It stores each update in the journal before the call that acknowledges it, so
-// that none is lost whenever ductor dies.
+// Poller receives updates from Telegram. It stores each update in the journal before the call that acknowledges it,
+// so no update is lost if ductor dies.
 type Poller struct {
 	api        *tgapi.API
 	journal    orchestrator.Inbox
@@ -56,21 +56,21 @@ type Poller struct {
 	guard      *diskGuard
 	unfinished *unfinished
 	report     reports
-	timeout    time.Duration // of a long poll
+	timeout    time.Duration // timeout of a long poll
 	backoff    backoff
 	log        *slog.Logger
 
-	offset int64 // of the next poll; 0 requests everything that is not acknowledged
+	offset int64 // offset of the next poll; 0 requests all updates that are not acknowledged
 	last   last
 }
 
-// last is the result of the last poll.
+// last describes the last polls.
 type last struct {
 	answered  bool
-	conflicts int // in a row
+	conflicts int // consecutive conflicts
 }
 
-// reports are the callbacks about polls; see PollerOptions.
+// reports contains the callbacks of PollerOptions.
 type reports struct {
 	conflict func(ctx context.Context)
 	polled   func(err error, wait time.Duration)
@@ -81,14 +81,14 @@ func PollMost(timeout time.Duration) time.Duration { return timeout + pollGrace 
 
 const (
 	pollLimit   = 100
-	pollGrace   = 15 * time.Second // for the network, in addition to the long poll
+	pollGrace   = 15 * time.Second // time for the network, in addition to the timeout
 	pendingPage = 200
-	// conflictRest is how much longer than a whole poll of the other poller this one pauses. With a shorter pause two
-	// pollers would interrupt each other forever.
+	// conflictRest is added to the longest possible poll of another poller. With a shorter pause, the two pollers
+	// would interrupt each other again and again.
 	conflictRest = 10 * time.Second
 )
 
-// allowedUpdates returns the kinds of updates to request.
+// allowedUpdates returns the kinds of updates that the bot requests.
 func allowedUpdates() []string {
 	return []string{"message", "edited_message", "callback_query", "stopped_message_generation"}
 }
@@ -111,7 +111,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll, unless the disk is in trouble. It returns the wait before the next.
+// next makes one poll, unless the disk has a problem. It returns the wait before the next poll.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
@@ -130,11 +130,11 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(changed, cancel)() // trouble with the disk ends a poll
+	defer context.AfterFunc(changed, cancel)() // a problem with the disk ends a poll
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has room again. If not, it reads new updates, but does not acknowledge them, and
+// awaitRoom checks whether a full disk has room again. If not, it reads new updates without acknowledging them, and
 // tells their senders why they get no answer.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
@@ -157,7 +157,7 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished dispatches again the updates that could not be marked as handled while the disk was full.
+// takeUpUnfinished dispatches updates again that could not be marked as handled while the disk was full.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	ids := p.unfinished.take()
 	if len(ids) == 0 {
@@ -168,7 +168,7 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp dispatches the unhandled updates of the journal that wanted accepts, in order.
+// takeUp dispatches the unhandled updates of the journal for which wanted returns true, in order.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
@@ -189,11 +189,11 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// pollOnce makes one poll. It returns the wait before the next.
+// pollOnce makes one poll. It returns the wait before the next poll.
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // a short poll does not conflict with another poller
-		patience = 0 // an immediate answer proves that Telegram is reachable
+	if !p.last.answered && p.last.conflicts == 0 { // a short poll meets no other poller
+		patience = 0 // an immediate answer shows that Telegram is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
@@ -208,8 +208,8 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	p.report.polled(nil, 0)
 	p.last.conflicts = 0
 	if len(updates) == 0 {
-		// Everything is acknowledged. From here on 0 requests the same as an offset would, and also updates with lower
-		// ids: after a quiet week Telegram may restart its numbering.
+		// All updates are acknowledged. From now on, 0 requests the same updates as the offset, and also updates with
+		// lower ids: after a quiet week, Telegram may restart its numbering.
 		p.offset = 0
 	} else if err := p.storeAndDispatch(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
@@ -226,9 +226,9 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost
-// answer Telegram sends unacknowledged updates again. It waits for the disk last: work for an update that happens
-// before is written to the disk after the update.
+// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. Telegram sends
+// unacknowledged updates again after a crash or a lost answer. storeAndDispatch waits for the disk at its end, when
+// the handlers have begun; their writes reach the disk after the update.
 func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
@@ -250,7 +250,8 @@ func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Up
 	return nil
 }
 
-// poll requests updates from Telegram, and waits at most for patience. It logs and drops updates without a readable id.
+// poll requests updates from Telegram, and waits for them for at most patience. It logs and drops updates without a
+// readable id.
 func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
 	defer cancel()
@@ -310,7 +311,7 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
 	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own",
 		"again_in", wait)
-	// A single conflict may come from the last poll of a process that was just replaced.
+	// A single conflict may come from the last poll of a process that this one replaced.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)
 	}

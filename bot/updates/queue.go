@@ -13,11 +13,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// class determines how far a task may overtake others of its conversation.
+// class determines which other tasks of its conversation a task may overtake.
 type class int
 
 // Classes of tasks, the most urgent first.
-//   - Urgent tasks (aborts) wait for nothing, unless the abort would stop nothing.
+//   - Urgent tasks (aborts) do not wait, except if the abort would stop nothing.
 //   - Control tasks (commands, buttons) overtake content that waits for the network, but no other content: a "/new"
 //     that was sent after a prompt takes effect after that prompt.
 //   - Content (prompts) is handled in order, and after every command that was sent before it.
@@ -28,32 +28,32 @@ const (
 	classes
 )
 
-// queueBounds is how many tasks of each class may wait in one conversation.
+// queueBounds limits the waiting tasks of each class in one conversation.
 var queueBounds = [classes]int{8, 32, 128}
 
 // task is the work for one update.
 type task struct {
-	seq     int64 // the ID of its first update: an update that is handled again has its old position
+	seq     int64 // id of its first update, so that a task keeps its position if ductor handles it again
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
 	content *Message                                     // for content only
 	do      func(ctx context.Context, q *queue, t *task) // for urgent and control tasks only
-	dropped bool                                         // an abort removed it and took over its updates
+	dropped bool                                         // an abort removed the task and took over its updates
 	stop    context.CancelFunc                           // cancels content that waits for the network
 }
 
-// queues runs the tasks of every conversation: in order within one, in parallel across them. Its goroutines exist only
-// while there is work, at most one per class and conversation.
+// queues runs the tasks of all conversations: in order within a conversation, in parallel across conversations.
+// Goroutines exist only while there is work, at most one per class and conversation.
 type queues struct {
-	content  func(ctx context.Context, q *queue, t *task) // runs a content task and those it merges
+	content  func(ctx context.Context, q *queue, t *task) // runs a content task and the tasks merged into it
 	broke    func(t *task)                                // notifies the user that a task panicked
 	log      *slog.Logger
-	patience time.Duration // timeout of a control or urgent task
+	patience time.Duration // timeout of control and urgent tasks
 
-	life          context.Context // context of tasks; cancelled if a stop runs out of time
+	life          context.Context // context of tasks; cancelled if stop runs out of time
 	end           context.CancelFunc
-	background    context.Context // context of work beside tasks; cancelled when a stop begins
+	background    context.Context // context of other work; cancelled when stop begins
 	endBackground context.CancelFunc
 	wg            sync.WaitGroup
 
@@ -66,11 +66,11 @@ type pace int
 
 const (
 	promptly  pace = iota // it runs to its end
-	gathering             // it waits for further parts; a command ends that, and waits for the content
-	slowly                // it waits for the network; commands overtake it
+	gathering             // it waits for further parts; a command ends this wait and runs after the content
+	slowly                // it waits for the network, and commands overtake it
 )
 
-// queue contains one conversation's tasks. The lock of queues guards its fields.
+// queue contains the tasks of one conversation. The lock of queues guards its fields.
 type queue struct {
 	all     *queues
 	id      orchestrator.ConversationID
@@ -79,7 +79,7 @@ type queue struct {
 	worker  [classes]bool
 	pace    pace          // of the active content
 	full    [classes]bool // the user was notified that the queue is full; reset when there is room
-	changed chan struct{} // closed and replaced at every change above
+	changed chan struct{} // closed and replaced when one of the fields above changes
 }
 
 func newQueues(log *slog.Logger, patience time.Duration) *queues {
@@ -91,17 +91,17 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 	}
 }
 
-// closed reports whether a stop began. The caller holds the lock.
+// closed reports whether stop has begun. The caller must hold the lock.
 func (k *queues) closed() bool { return k.background.Err() != nil }
 
-// admission is the result of put.
+// admission is the result of enqueue.
 type admission int
 
 const (
 	admitted admission = iota
 	crowded            // no room, and the user was not notified yet
 	silenced           // no room, and the user was notified
-	stopping           // ductor is stopping: the task stays in the journal
+	stopping           // ductor is stopping, so the task stays in the journal
 )
 
 // enqueue appends t to its queue. It never blocks.
@@ -152,7 +152,7 @@ func (q *queue) insert(t *task) {
 	q.wake(t.class)
 }
 
-// wake starts the class's worker if it has none, and makes every waiter check again. The caller holds the lock.
+// wake starts the class's worker if it has none, and wakes all waiting goroutines. The caller must hold the lock.
 func (q *queue) wake(c class) {
 	if !q.worker[c] && !q.all.closed() {
 		q.worker[c] = true
@@ -180,8 +180,8 @@ func (q *queue) work(c class) {
 	}
 }
 
-// take waits until the head of the class may run and makes it active. It returns nil if no task is left, or when ductor
-// stops.
+// take waits until the first task of the class may run, and makes it active. It returns nil if no task is left, or if
+// ductor is stopping.
 func (q *queue) take(c class) *task {
 	k := q.all
 	k.mu.Lock()
@@ -199,7 +199,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // the wait is bounded: the task it waits for is active and has a deadline
+		q.await(context.Background()) // this ends, because the awaited task is active and has a deadline
 	}
 }
 
@@ -215,7 +215,7 @@ func (q *queue) ready(t *task) bool {
 	}
 }
 
-// before reports whether an unfinished task of class c came before seq.
+// before reports whether an unfinished task of class c is older than seq.
 func (q *queue) before(c class, seq int64) bool {
 	if a := q.active[c]; a != nil && a.seq < seq {
 		return true
@@ -223,7 +223,8 @@ func (q *queue) before(c class, seq int64) bool {
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
 }
 
-// await releases the lock, which its caller holds, until the queue changes. It returns false if ctx is done.
+// await waits until the queue changes. The caller must hold the lock, which await releases while it waits. It returns
+// false if ctx is done.
 func (q *queue) await(ctx context.Context) bool {
 	changed := q.changed
 	q.all.mu.Unlock()
@@ -236,7 +237,7 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// awaitBefore waits until every task of class c that came before t is finished, or ctx is done.
+// awaitBefore waits until all tasks of class c that came before t are finished, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -287,7 +288,7 @@ func (q *queue) run(t *task) {
 	t.do(ctx, q, t)
 }
 
-// spawn runs f on a new goroutine, so that the task does not wait for it. The ctx of f ends when ductor stops.
+// spawn runs f in a new goroutine, so that no task waits for it. The ctx of f ends when ductor stops.
 func (k *queues) spawn(f func(ctx context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,8 +297,8 @@ func (k *queues) spawn(f func(ctx context.Context)) {
 	}
 }
 
-// stop starts no further tasks, and cancels tasks that wait for the network. It waits for the other tasks until ctx is
-// done, and then cancels them too. Unfinished work stays in the journal.
+// stop starts no further tasks, and cancels tasks that wait for the network. It waits for the other tasks until ctx
+// is done, and then cancels them. Unfinished work stays in the journal.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBackground()

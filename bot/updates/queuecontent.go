@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A content task uses these methods of its queue: to wait for the network without delaying commands, to merge parts
-// that belong to it, and to pass the point after which an abort no longer drops it.
+// A content task uses these methods of its queue while it waits for the network or for further parts. After commit,
+// an abort no longer drops the task.
 
-// gather allows an abort to drop t while it waits for further parts. It returns false if t was dropped.
+// gather records that t waits for further parts, so an abort may drop it. It returns false if t was dropped.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
-// goSlow lets commands overtake t while it waits for the network. It returns false if t was dropped.
+// goSlow records that t waits for the network, so commands may overtake it. It returns false if t was dropped.
 func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
 
-// commit ends gather and goSlow: from here on t runs to its end. It returns false if t was dropped.
+// commit ends gather and goSlow: t now runs to its end. It returns false if t was dropped.
 func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
 
 func (q *queue) setPace(t *task, p pace) bool {
@@ -31,8 +31,9 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits for the next content of the queue and merges it into t if fits accepts it. It returns nil if window
-// passed, the next content does not fit, a command came, or ctx is done. The caller must be gathering.
+// absorb waits for the next content of the queue. If fits accepts it, absorb merges it into t and returns it. absorb
+// returns nil if window has passed, the content does not fit, a command came, or ctx is done. The caller must have
+// called gather.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -45,14 +46,14 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart returns the content that follows t. If it belongs to t, nextPart removes it from the queue. known is false
-// while more may arrive. The caller holds the lock.
+// nextPart returns the content after t and removes it from the queue, if it belongs to t. known is false if such
+// content may still arrive. The caller must hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // an abort: it will soon drop t or not
+		return nil, false // an abort waits, and may drop t
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {
@@ -67,17 +68,17 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known b
 	return head, true
 }
 
-// newest is higher than every position in the order of arrival.
+// newest is greater than any position in a queue.
 const newest = math.MaxInt64
 
-// arrived reports whether an unfinished task of class c came after from and before to.
+// arrived reports whether an unfinished task of class c has a position between from and to.
 func (q *queue) arrived(c class, from, to int64) bool {
 	between := func(t *task) bool { return t.seq > from && t.seq < to }
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes content from the queue that came before abort and that concerns accepts. It waits for content
-// that is being committed: after the commit the domain either has it or will never get it.
+// dropContent removes the content that came before abort and for which concerns returns true. If such content is
+// being committed, it waits: after that, either the domain has the prompt or the prompt failed.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -116,8 +117,8 @@ type Abort struct {
 	unfinished *unfinished
 }
 
-// Drop removes the prompts that came before the abort and that concerns accepts. It removes them from the queue, and
-// from the prompts that could not be stored because the disk is full. It returns their updates and their number.
+// Drop removes the prompts that came before the abort and for which concerns returns true: from the queue, and from
+// the prompts that could not be stored because the disk is full. It returns their updates and their number.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {
@@ -126,5 +127,5 @@ func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates 
 	return append(updates, left...), prompts + more
 }
 
-// Go runs f on a new goroutine. The ctx of f ends when ductor stops.
+// Go runs f in a new goroutine. The ctx of f ends when ductor stops.
 func (a Abort) Go(f func(ctx context.Context)) { a.queue.all.spawn(f) }

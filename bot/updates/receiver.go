@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// receiver turns content into prompts: it waits for parts that belong together, fetches files and submits everything as
-// one prompt.
+// receiver converts content to prompts. It waits for parts that belong together, fetches files, and submits
+// everything as one prompt.
 type receiver struct {
 	turns     Turns
-	listener  Listener // nil: no content is speech
+	listener  Listener // nil: speech is not supported
 	handler   Handler
 	finisher  *Finisher
 	feedback  Feedback
@@ -32,15 +32,15 @@ type receiver struct {
 }
 
 const (
-	// submitPatience bounds the submission of a prompt, which is one store transaction.
+	// submitPatience limits the submission of a prompt, which is one store transaction.
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
 	steerEmoji     = "👌" // the prompt became a part of the running turn
 )
 
-// receive runs one content task. If it returns without finishing the updates, either an abort took them over, or ductor
-// is stopping and handles them after the restart.
+// receive runs one content task. If it returns without finishing the updates, an abort has taken them over, or ductor
+// is stopping and the next process handles them.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if t.content.sent.edited {
 		r.edit(ctx, t)
@@ -81,7 +81,8 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered offers the content to the handler first, which may use it as an answer to one of the bot's messages.
+// answered passes the content to Handler.Reply, which may use it as an answer to a message of the bot. It returns
+// false if the content is a prompt.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
@@ -95,21 +96,21 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 		whole.Context = parts[0].Context
 	}
 	took := r.handler.Reply(ctx, &whole)
-	if whole.Context != parts[0].Context { // the context describes the message it replies to
+	if whole.Context != parts[0].Context { // the handler put the replied-to message into the context
 		parts[0].Context, parts[0].sent.reply = whole.Context, nil
 	}
 	return took
 }
 
-// addSubject adds to a message's context which of the bot's messages it replies to, unless the agent knows.
+// addSubject adds the replied-to message of the bot to a message's context, unless the agent knows it.
 func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	if in.ReplyTo != 0 && in.sent.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
 
-// fetchRepliedFile fetches the file of the message that in replies to. If that fails, the prompt goes without the file
-// and mentions it.
+// fetchRepliedFile fetches the file of the message to which a message replies. If that fails, the prompt mentions the
+// missing file.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
@@ -133,10 +134,11 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	return nil
 }
 
-// errLeft means that the caller no longer owns the content.
+// errLeft means that the caller must not continue with the content, because an abort dropped it or ductor is
+// stopping.
 var errLeft = errors.New("dropped, or left for after the restart")
 
-// collect waits for all parts of the content.
+// collect waits for all parts of the content. It returns false if the content was dropped.
 func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, bool) {
 	parts := []*Message{t.content}
 	for {
@@ -188,7 +190,7 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 	return files, nil
 }
 
-// unheard is an error of the listener.
+// unheard is an error of the Listener.
 type unheard struct{ error }
 
 func (u unheard) Unwrap() error { return u.error }
@@ -220,7 +222,7 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err)
 }
 
-// isSpoken reports whether a part of a prompt is speech.
+// isSpoken reports whether one of the parts is speech.
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
@@ -229,7 +231,7 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := splitName(first.Text); begins { // the agent of the name may be slow to list its models
+	if _, _, begins := splitName(first.Text); begins { // an agent may take long to list the models for the name
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)
@@ -280,8 +282,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 }
 
-// cutModelName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
-// it means. An unknown name is ordinary text: it stays, and named is false.
+// cutModelName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the
+// model's choice. If the name is unknown, the text stays unchanged, and named is false.
 func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := splitName(in.Text)
 	if !ok {
@@ -293,8 +295,8 @@ func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchest
 	return wants, named
 }
 
-// splitName splits a text that starts with @ and a word. It returns the word and the remaining text, which must not be
-// empty.
+// splitName splits a text that starts with @ and a name. It returns the name and the remaining text, which must not
+// be empty.
 func splitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
@@ -309,11 +311,11 @@ func isBlank(parts []*Message) bool {
 	return !slices.ContainsFunc(parts, func(p *Message) bool { return p.Text != "" || p.Context != "" })
 }
 
-// ReceiptDelay is how long ductor waits for the first text of an answer before it sends a receipt, because each costs a
+// ReceiptDelay is how long ductor waits for the first text of an answer before it sends a receipt. A receipt costs a
 // call of the chat's budget.
 const ReceiptDelay = 700 * time.Millisecond
 
-// acknowledge shows once that a message was received.
+// acknowledge puts the receipt emoji on a message, once.
 func (r *receiver) acknowledge(in *Message) {
 	if !r.reactions() || in.acknowledged {
 		return
@@ -322,14 +324,14 @@ func (r *receiver) acknowledge(in *Message) {
 	r.feedback.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
-// edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of a message that
-// was no prompt, has no effect, as usual in Telegram.
+// edit changes the prompt of a message in the queue. A late edit, or an edit of a message that was not a prompt, has
+// no effect, as users of Telegram expect.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
 	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.cutModelName(ctx, in) // the choice of the model stays
+		_, _ = r.cutModelName(ctx, in) // the edit does not change the choice of the model
 		r.addSubject(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)

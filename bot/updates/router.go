@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RouterOptions configure a Router. The fields from Allow to PasteWindow may be zero.
+// RouterOptions configures a Router. The fields from Allow to PasteWindow may be zero.
 type RouterOptions struct {
 	Me       Identity
 	Turns    Turns
@@ -20,22 +20,22 @@ type RouterOptions struct {
 	Uploads  *Uploads
 	Finisher *Finisher
 
-	Owner       orchestrator.PersonID // notified of groups that move; 0 for none
+	Owner       orchestrator.PersonID // user to notify of groups that move; 0 for none
 	Allow       Allow
 	Listener    Listener      // nil: speech is not supported
-	AlbumWindow time.Duration // how long to wait for further files of an album; 0 or less does not wait
-	PasteWindow time.Duration // how long to wait for the next part of a long paste; 0 or less does not wait
+	AlbumWindow time.Duration // how long to wait for further files of an album; not at all if <= 0
+	PasteWindow time.Duration // how long to wait for the next part of a long paste; not at all if <= 0
 
-	Hide  HideFunc         // finds secrets in messages; nil: there are none
-	Names *tgapi.ChatNames // gets the names of the chats of updates
+	Hide  HideFunc         // recognizes secrets in messages; may be nil
+	Names *tgapi.ChatNames // records the names of chats
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // earlier messages may have been handled without a trace; zero: none
+	Lost  time.Time // ductor may have lost track of messages before this time; zero: it has not
 }
 
-// Router parses updates and queues their work in their conversation. It decides by the update alone and waits only for
-// the journal, so that no conversation delays another.
+// Router parses updates and queues their work in their conversation. Its decisions depend only on the update, and it
+// waits only for the journal, so conversations do not delay each other.
 type Router struct {
 	me Identity
 
@@ -52,10 +52,10 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// controlPatience is the timeout of a command or a button. Some of them wait for an agent's program, such as /model.
+// controlPatience is the timeout of a command or button. Some, such as /model, wait for an agent's program.
 const controlPatience = 45 * time.Second
 
-// NewRouter returns a Router. Stop ends it.
+// NewRouter returns a Router. The caller must call Stop at the end.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
@@ -65,7 +65,7 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
-	queues.broke = func(t *task) { // the task may have had effects, so it does not run again
+	queues.broke = func(t *task) { // finish the task, because it may have had effects and must not run again
 		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
 		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
 	}
@@ -81,7 +81,7 @@ func gateOf(o RouterOptions) *gate {
 	g.me, g.names, g.lost, g.hide = o.Me, o.Names, o.Lost, o.Hide
 	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	told := make(map[orchestrator.ConversationID]bool)
-	g.dropped = func(m *wireMessage) { // the first message of each conversation is enough
+	g.dropped = func(m *wireMessage) { // notify each conversation only once
 		in := conversationOf(m)
 		if !told[in] {
 			told[in] = true
@@ -95,11 +95,11 @@ func gateOf(o RouterOptions) *gate {
 // Unfinished work stays in the journal.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Go runs f on a new goroutine, so that no handler waits for it. The ctx of f ends when Stop is called.
+// Go runs f in a new goroutine, so that no handler waits for it. The ctx of f ends when Stop is called.
 func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
-// Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
-// may call it.
+// Dispatch handles stored updates in order. Updates that need no action are finished immediately. Only one goroutine
+// may call Dispatch.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
@@ -113,15 +113,15 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	}
 }
 
-// fate is the router's decision about an update.
+// fate is the router's decision whether to handle an update.
 type fate bool
 
 const (
-	ignore fate = false // finish it without an action
+	ignore fate = false // finish it without any action
 	taken  fate = true  // its handler finishes it
 )
 
-// route never panics: an update that causes a failure must not stop those after it.
+// route decides about one update. It never panics, because one bad update must not stop the others.
 func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,7 +131,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}()
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
-		return ignore // even if it was stored under another allowlist
+		return ignore // check again, because the allowlist may have changed since the update was stored
 	}
 	if u.Crashes >= orchestrator.MostCrashes {
 		return r.giveUp(ctx, u, &w)
@@ -150,7 +150,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	return ignore
 }
 
-// giveUp finishes an update over which ductor crashed more than once, and notifies its sender.
+// giveUp finishes an update that crashed ductor more than once, and notifies its sender.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
@@ -176,7 +176,7 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}, nil)
 }
 
-// ifStillAllowed does something for a user, unless the user was removed while it waited in the queue.
+// ifStillAllowed returns a handler that does nothing if the user was removed while the task waited in the queue.
 func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
@@ -209,7 +209,7 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if in.sent.secret { // of any user, who may have sent it to a group, too
+	if in.sent.secret { // from any user, and also in a group
 		t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 		return r.enqueue(ctx, t, in)
 	}
@@ -221,7 +221,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 			r.follower.seen.remember(m, m.Text)
 			r.noteLanguage(ctx, m.From, m)
 			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
-				return ignore // a command for another bot
+				return ignore // the command is for another bot
 			}
 			return r.command(ctx, m, Request{Command: c, In: in, File: r.uploads.reader(in)}, spec)
 		}
@@ -239,7 +239,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // the text is a caption
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
@@ -253,8 +253,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	return r.enqueue(ctx, t, in)
 }
 
-// queueAlbumPart queues a part of an album that is for the bot only if another part mentions it: any part can have the
-// caption.
+// queueAlbumPart queues a part of an album that is for the bot only if another part is. Any part can have the caption
+// that mentions the bot.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
 	if in.sent.album == "" || in.sent.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
@@ -298,8 +298,8 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	}, in)
 }
 
-// abort stops running work. If nothing is running, it first waits for earlier commands, because it must stop the work
-// that they start: "/retry" and "/abort" can arrive together after a time without network or without ductor.
+// abort stops running work. If nothing is running, it first waits for earlier commands, because they may start work
+// that it must stop: "/retry" and "/abort" can arrive together if the network or ductor was down.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
 	r.stop(ctx, q, t)
@@ -309,7 +309,7 @@ func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t, unfinished: r.finisher.unfinished})
 }
 
-// awaitEarlierCommands waits for the commands before an abort, unless work is running already.
+// awaitEarlierCommands waits for the commands before an abort, unless work is already running.
 func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	if r.turns.Runs(t.conv) {
 		return
@@ -319,10 +319,10 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-// beginPatience bounds how long an abort waits for the commands before it.
+// beginPatience limits how long an abort waits for earlier commands.
 const beginPatience = 2 * time.Second
 
-// abortIfRunning handles a bare abort word: it aborts if work is running, and is a prompt otherwise.
+// abortIfRunning handles an abort word: it aborts if work is running. Otherwise the word is a prompt.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
 	if !r.turns.Runs(t.conv) {
@@ -332,7 +332,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// unsupported answers a message of a kind that agents cannot use. For an album it answers once.
+// unsupported answers a message of a kind that agents cannot use. It answers only once for an album.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
 	if kind == "" || !r.isForBot(m, in) || in.sent.album != "" && r.follower.belongs(in) {
@@ -346,7 +346,7 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
-// explainSpeech explains how to enable speech. For an album it answers once.
+// explainSpeech explains how to enable speech. It answers only once for an album.
 func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	if in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
@@ -355,8 +355,9 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit changes the prompt of a message that may still wait. Only the domain knows whether it does. edit ignores a
-// message without a text, because a live location is edited every few seconds.
+// edit handles an edited message as a new message if seen.isNew returns true. Otherwise the receiver changes the
+// prompt if it is still queued. edit ignores messages without text, because a live location is edited every few
+// seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)
@@ -369,7 +370,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// enqueue appends a task to its queue. If the queue is full, it answers in, unless in is nil.
+// enqueue appends a task to its queue. If the queue is full, it answers the message in, unless in is nil.
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:

@@ -2,11 +2,11 @@ package updates
 
 import "time"
 
-// seen remembers the messages that were for the bot. So an edit takes effect if it makes a message one for the bot, or
-// changes a command into another. Only the router uses it.
+// seen stores recent messages and whether they were for the bot. So an edit can make a message one for the bot, or
+// change a command. Only the router uses it.
 type seen struct {
 	now   func() time.Time
-	since time.Time // since when it has remembered all messages
+	since time.Time // start of the time for which all messages are stored
 	texts map[seenKey]string
 }
 
@@ -17,7 +17,7 @@ type seenKey struct {
 
 const (
 	seenMost = 4096
-	// seenFor is the maximum age of a message whose edit takes effect. A later edit is housekeeping.
+	// seenFor is the maximum age of a message whose edit has an effect.
 	seenFor = time.Hour
 )
 
@@ -25,7 +25,7 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// remember remembers a message that was for the bot: the text of a command, or "" for a prompt.
+// remember records a message that was for the bot. command is the text of a command, or "" for a prompt.
 func (s *seen) remember(m *wireMessage, command string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
@@ -34,8 +34,8 @@ func (s *seen) remember(m *wireMessage, command string) {
 	s.texts[seenKey{m.Chat.ID, m.ID}] = command
 }
 
-// isNew reports whether to handle an edited message as a new one: it was a command and has changed, or it was not for
-// the bot. Edits of older, forgotten messages have no effect.
+// isNew reports whether to handle an edited message as a new message: it was a command and has changed, or it was not
+// for the bot before. Edits of forgotten messages have no effect.
 func (s *seen) isNew(m *wireMessage) bool {
 	was, known := s.texts[seenKey{m.Chat.ID, m.ID}]
 	if known {

@@ -25,13 +25,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits for files that a bot can fetch, from Telegram or from a server of one's own.
+// Limits for files that a bot can fetch, from Telegram or from the owner's Bot API server.
 const (
 	maxDownload = 20 << 20
 	maxOwn      = 2000 << 20
 )
 
-// tooLarge is the error for a file beyond the owner's or Telegram's limit, which it contains in bytes.
+// tooLarge is the error for a file that exceeds the limit of the owner or of Telegram. Its value is that limit in
+// bytes.
 type tooLarge int64
 
 func (n tooLarge) Error() string {
@@ -41,9 +42,10 @@ func (n tooLarge) Error() string {
 // errNoFolder means that the path of a conversation's folder is not a directory.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
-// Uploads stores the files that users send, one folder per conversation.
+// Uploads stores the files that users send, in one folder per conversation.
 //
-// Agents can write there, so ductor accesses it only through os.Root: no planted link leads out.
+// Agents can write there, so ductor accesses the folder only through os.Root, which does not follow links to the
+// outside.
 type Uploads struct {
 	api  *tgapi.API
 	root *os.Root
@@ -51,8 +53,8 @@ type Uploads struct {
 	most int64  // maximum bytes of a file
 }
 
-// OpenUploads creates the directory if it is missing. most limits the size of a file in bytes. If it is 0, the limit of
-// Telegram applies, or that of the owner's own Bot API server.
+// OpenUploads creates the directory if it is missing. most limits the size of a file in bytes. If most is 0, the
+// limit of Telegram or of the owner's Bot API server applies.
 func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	given := int64(maxDownload)
 	if api.Local() {
@@ -78,7 +80,7 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 // Close closes the directory.
 func (u *Uploads) Close() error { return u.root.Close() }
 
-// fetchTries and fetchPatience bound the fetching of one file: the connection may be slow, but not forever.
+// fetchTries and fetchPatience limit the fetching of one file over a slow connection.
 const (
 	fetchTries    = 4
 	fetchPatience = 5 * time.Minute
@@ -117,8 +119,8 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	return p.Text("updates.not-fetched")
 }
 
-// save fetches the file of in and stores it. Repeating it after a crash overwrites the stored file. It returns tooLarge
-// if Telegram does not provide a file of that size.
+// save fetches the file of a message and stores it. After a crash, a repeated call replaces the stored file. save
+// returns tooLarge if Telegram does not provide a file of that size.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.sent.file
 	if f.size > u.most {
@@ -164,16 +166,16 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.Fetch(ctx, file.Path)
 }
 
-// ErrNoFile means that neither the message nor the one it replies to has a file.
+// ErrNoFile means that neither the message nor the replied-to message has a file.
 var ErrNoFile = errors.New("there is no file")
 
-// readPatience bounds the reading of a file that is not stored.
+// readPatience limits how long reading a file without storing it may take.
 const readPatience = time.Minute
 
-// reader returns a function that reads the file of a message, or of the message it replies to, without storing it.
+// reader returns a function that reads the file of a message, or of the replied-to message, without storing it.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := in.sent.file, min(u.most, maxDownload) // it is read into memory
+		f, most := in.sent.file, min(u.most, maxDownload) // the content is read into memory
 		if f == nil && in.sent.reply != nil {
 			f = in.sent.reply.file
 		}
@@ -201,8 +203,8 @@ func (u *Uploads) reader(in *Message) FileFunc {
 	}
 }
 
-// folder opens a conversation's folder and creates it if it is missing. It does not follow a link, not even to the
-// folder of another conversation, and returns errNoFolder.
+// folder opens a conversation's folder and creates it if it is missing. If the path is a link or not a directory, it
+// returns errNoFolder.
 func (u *Uploads) folder(name string) (*os.Root, error) {
 	err := u.root.Mkdir(name, 0o700)
 	if err == nil {
@@ -229,11 +231,11 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	return folder, nil
 }
 
-// write stores body under at in a folder, completely or not at all, so that it survives a power failure. It returns the
-// first bytes.
+// write stores body in a folder under the name at, completely or not at all, so that it survives a power failure. It
+// returns the first bytes.
 func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
-	// An existing file is either a leftover of ours or planted. Never write through it.
+	// Remove an existing file, which may be a planted link. Never write through it.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
@@ -247,10 +249,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 		}
 	}()
 	in := bufio.NewReader(io.LimitReader(body, u.most+1))
-	head, _ = in.Peek(headBytes) // a read error appears in Copy as well
+	head, _ = in.Peek(headBytes) // Copy returns the same read error
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
-	if err == nil && n <= u.most { // sync it, because the turn that is stored next refers to the file
+	if err == nil && n <= u.most { // flush, because the stored turn will refer to the file
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
@@ -271,10 +273,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	return head, nil
 }
 
-// headBytes is how much of a file is examined to find its type.
+// headBytes is the length of the beginning of a file that determines its type.
 const headBytes = 512
 
-// Prune removes files stored before a time, and returns their number.
+// Prune removes files that were stored before a time, and returns their number.
 func (u *Uploads) Prune(before time.Time) (int, error) {
 	gone := 0
 	err := fs.WalkDir(u.root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
@@ -297,8 +299,8 @@ func (u *Uploads) Prune(before time.Time) (int, error) {
 	return gone, nil
 }
 
-// describe trusts the content more than the sender: a wrong picture type would make the model's API reject the whole
-// prompt.
+// describe determines the type of a file. It trusts the content more than the sender, because a wrong picture type
+// would make the model's API reject the whole prompt.
 func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	image := pictureMIME(found)
@@ -308,16 +310,17 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// notOfMIME matches characters that no MIME type contains.
+// notOfMIME matches characters that MIME types cannot contain.
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
-// cleanMIME removes other characters from a MIME type, because the agent sees it.
+// cleanMIME removes invalid characters from a MIME type, because the agent reads it.
 func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
-// nameLimit bounds a file name in bytes. It leaves room for ductor's prefix and suffix.
+// nameLimit limits a file name in bytes. It leaves room for ductor's prefix and suffix.
 const nameLimit = 120
 
-// cleanName turns the sender's name of a file into a file name: one path element, visible, not hidden.
+// cleanName converts the sender's name of a file to a safe name: one path element, with visible characters only, not
+// hidden.
 func cleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -336,7 +339,7 @@ func cleanName(name string) string {
 			ext = ""
 		}
 		stem := strings.TrimSuffix(name, ext)
-		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // without half a character
+		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // complete characters
 	}
 	if name == "" {
 		return "file"

@@ -7,8 +7,8 @@ import (
 	"ductor/lang"
 )
 
-// The wire types have only the fields of an update that ductor uses. They are not the library's, because an update must
-// stay readable even if a part of it is of a kind that no library knows yet.
+// The wire types contain only those fields of an update that ductor uses. ductor does not use the library's types,
+// because an update must be readable even if a part has a kind that the library does not know.
 
 type wireUpdate struct {
 	ID       int64         `json:"update_id"`
@@ -29,14 +29,14 @@ func (u *wireUpdate) message() *wireMessage {
 	return u.Edited
 }
 
-// wireStopped is a press of Telegram's own Stop button below a draft. Drafts exist only in private chats. It names only
-// the chat, whose user pressed it.
+// wireStopped is a press of Telegram's own Stop button below a draft. Drafts exist only in private chats, so the chat
+// is also the user.
 type wireStopped struct {
 	Chat   wireChat `json:"chat"`
 	Thread int      `json:"message_thread_id"`
 }
 
-// abort returns the message that a user could write instead of the press.
+// abort returns the message that has the same effect as the press.
 func (s *wireStopped) abort() *wireMessage {
 	return &wireMessage{
 		Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort",
@@ -46,7 +46,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // date 0 if the message is too old to be read
+	Message *wireMessage `json:"message"` // its date is 0 if the message is too old to be read
 	Data    string       `json:"data"`
 }
 
@@ -71,7 +71,7 @@ type wireMessage struct {
 	Audio           *wireFile    `json:"audio"`
 	VideoNote       *wireFile    `json:"video_note"`
 	Location        *wirePlace   `json:"location"`
-	Venue           *wireVenue   `json:"venue"` // its place is in the location, too
+	Venue           *wireVenue   `json:"venue"` // its place is also in the location
 	Contact         *wireContact `json:"contact"`
 
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
@@ -84,7 +84,7 @@ type wireMessage struct {
 	Markup       wireMarkup      `json:"reply_markup"` // of a message of the bot
 }
 
-// wireMarkup has the buttons below a message.
+// wireMarkup contains the buttons below a message.
 type wireMarkup struct {
 	Rows [][]struct {
 		Text string `json:"text"`
@@ -181,8 +181,8 @@ func (u wireUser) name() string {
 
 func (c wireChat) private() bool { return c.Type == "private" }
 
-// unsupported returns the text for a kind of message that is of no use to an agent. It returns "" for a message that no
-// user wrote, such as "joined the group".
+// unsupported returns the text about a kind of message that agents cannot use. It returns "" for service messages,
+// such as "joined the group".
 func unsupported(raw []byte) lang.Key {
 	var update struct {
 		Message map[string]json.RawMessage `json:"message"`

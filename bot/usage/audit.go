@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Bounds of the audit page.
+// Limits of the audit page.
 const (
 	auditBack = 30 * 24 * time.Hour
 	auditMost = 400
@@ -50,7 +50,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened has a text for each kind of entry.
+// happened contains a text for each kind of entry.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",
@@ -63,7 +63,7 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done has texts for changes of jobs and users. Their entries have a word for the change where others have a tool.
+// done contains texts for changes of jobs and users. In their entries, the name of the tool is the kind of change.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -115,8 +115,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains a decision: its author, its reason, or its end. It rephrases ductor's own reasons, because those are
-// written for agents.
+// grounds explains a decision: its author, its reason, or how it ended. It rephrases ductor's own reasons, because
+// they are written for agents.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {

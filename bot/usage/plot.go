@@ -16,12 +16,12 @@ import (
 
 // plot is the content of a picture of usage.
 type plot struct {
-	title, note string // note is the total
+	title, note string // note contains the total
 	bars        []bar
-	days        bool // the bars are consecutive days, side by side
+	days        bool // the bars are consecutive days, drawn side by side
 }
 
-// bar is one bar. Share is its part of the highest bar, from 0 to 1.
+// bar is one bar of a plot. Share is its length relative to the longest bar, from 0 to 1.
 type bar struct {
 	name, counts string
 	share        float64
@@ -33,7 +33,7 @@ const (
 	dayRows  = 12 // rows of the highest day
 	barGap   = 0.15
 	barsMost = 20
-	barRows  = 4 // rows of a horizontal bar: its name, the bar, its counts, and an empty row
+	barRows  = 4 // rows per horizontal bar: name, bar, counts, and an empty row
 )
 
 // draw draws the plot at the width of a phone.
@@ -94,7 +94,7 @@ func (p plot) drawBars(c *picture.Canvas) {
 	}
 }
 
-// plotButtons returns buttons that send the content of a table as a picture.
+// plotButtons returns buttons that send a table of usage as a picture.
 func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tgapi.Button {
 	plot := func(key lang.Key, theme string) tgapi.Button {
 		return tgapi.NewButton(say.Text(key), PlotAction, theme+":"+string(p)+":"+string(group))
@@ -102,7 +102,7 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }
 
-// Plot handles a button that sends a picture, below a message.
+// Plot handles a button that sends a picture. below is the button's message.
 func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (tgapi.Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
@@ -119,7 +119,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 		return tgapi.Answer{Text: say.Text("usage.plot-nothing")}, nil
 	}
 	shows := s.plotOf(say, p, group, rows)
-	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters of that language
+	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters of the language
 		shows = s.plotOf(lang.Printer{}, p, group, rows)
 	}
 	drawn, err := shows.draw(theme)

@@ -1,5 +1,5 @@
-// Package usage is the screens of /usage and /audit: the usage and cost of turns, the decisions, and actions that ran
-// without asking.
+// Package usage is the screen of /usage and /audit. It shows the usage and cost of turns, decisions, and actions that
+// ran without asking.
 package usage
 
 import (
@@ -16,14 +16,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of this screen's buttons: show another page, and send a picture. A button names its page, so it works after a
-// restart.
+// Actions of this screen's buttons: show another page, or send a picture. A button contains its page, so it works
+// after a restart.
 const (
 	Action     = "us"
 	PlotAction = "up"
 )
 
-// Store is the part of the store that the screen reads. internal/store implements it.
+// Store provides the data of the screen. internal/store implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
 	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
@@ -64,7 +64,7 @@ var (
 	}
 )
 
-// Usage answers "/usage": this week by day, or the period and group that the words name.
+// Usage answers "/usage". It shows this week by day, or the period and group in args.
 func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p, group := week, orchestrator.UsageByDay
 	for _, word := range strings.Fields(args) {
@@ -112,10 +112,10 @@ func (s *Screen) since(p period) time.Time {
 	return day.AddDate(0, 0, -6)
 }
 
-// maxRows is the maximum number of lines of a table.
+// maxRows limits the lines of a table.
 const maxRows = 30
 
-// barWidth is the number of characters of the longest bar.
+// barWidth is the length of the longest bar, in characters.
 const barWidth = 10
 
 func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
@@ -143,7 +143,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	}
 	share := shareOf(rows)
 	shown := rows
-	if group == orchestrator.UsageByDay { // the newest matter most
+	if group == orchestrator.UsageByDay { // the newest rows matter most
 		shown = rows[max(len(rows)-maxRows, 0):]
 	} else {
 		shown = rows[:min(len(rows), maxRows)]
@@ -165,7 +165,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows returns the usage that the user of a press may see, with the query that found it.
+// rows returns the usage that the user of a press may see, with the query for it.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
 	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
@@ -184,8 +184,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf returns a function that compares a row with the highest one: by cost, or by tokens if agents do not report
-// their cost.
+// shareOf returns a function that compares a row with the highest row, by cost, or by tokens if agents do not report
+// costs.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {
@@ -214,7 +214,7 @@ func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	return p.List(append(parts, p.Rounded(r.Took))...)
 }
 
-// user returns the name of a user, or the number if the name is unknown.
+// user returns the name of a user, or the id if the name is unknown.
 func (s *Screen) user(p lang.Printer, id string) string {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if name := s.Names.User(orchestrator.PersonID(number)); err == nil && name != "" {
@@ -280,7 +280,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// chosen parses the period and the group of a button.
+// chosen parses the period and the group in a button.
 func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 	for _, g := range orchestrator.UsageGroups() {
 		for _, p := range periods() {

@@ -15,7 +15,8 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Action is the action of this screen's buttons. A button names its operation and user, so it works after a restart.
+// Action is the action of this screen's buttons. A button contains its operation and user, so it works after a
+// restart.
 const Action = "ur"
 
 // Directory manages the users. *users.Directory implements it.
@@ -31,11 +32,11 @@ type Directory interface {
 // Screen shows users. Without a Directory only the configured users exist. Safe for concurrent use.
 type Screen struct {
 	Directory Directory
-	Bot       string // username for links
+	Bot       string // username of the bot, for links
 	Lang      *lang.Choices
 }
 
-// Operations of buttons. Their object follows.
+// Operations of the buttons. Their arguments follow.
 const (
 	opInvite = "i"
 	opList   = "l"
@@ -48,8 +49,8 @@ func button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Pair answers "/pair" by asking which role the new user gets. Invitations are for private chats only, because anyone
-// who sees a link can use it.
+// Pair answers "/pair" with the roles for the new user. It works only in private chats, because anyone who sees the
+// link can use it.
 func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() {
@@ -149,11 +150,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 func parseID(text string) orchestrator.PersonID {
-	id, _ := strconv.ParseInt(text, 10, 64) // 0 is no user
+	id, _ := strconv.ParseInt(text, 10, 64) // 0 is not a user
 	return orchestrator.PersonID(id)
 }
 
-// invite creates a link. It is shown in place of the buttons and not stored anywhere.
+// invite creates a link and shows it in place of the buttons. The link is not stored.
 func (s *Screen) invite(ctx context.Context, by orchestrator.Press, name string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	role, ok := orchestrator.ParseUserRole(name)
@@ -187,8 +188,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns the messages for a user who has just joined and for the owner who invited them. It returns none for
-// any other user. Call done once the messages are stored.
+// Greeting returns the message that reports a new user to the owner who invited them. For any other user it returns no
+// messages. The caller calls done after it has stored the messages.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
@@ -207,6 +208,6 @@ func (s *Screen) Greeting(ctx context.Context,
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
 
-// Connected returns the text that the first user reads after entering the setup code. Nothing answers prompts yet: the
-// greeting comes with /start, once ductor runs.
+// Connected returns the text for the first user after entering the setup code. The greeting comes later, with /start,
+// once ductor runs.
 func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }

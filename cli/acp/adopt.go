@@ -23,7 +23,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return live{s.live}, nil
 }
 
-// Await implements shared.Server. Nothing is written between a mark and its prompt.
+// Await implements shared.Server. It assumes that the input contains nothing between a mark and the prompt after it.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
@@ -51,22 +51,22 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
-// note has the data that the next process of ductor needs to resume a turn. It is stored as Mark.Note.
+// note is stored as Mark.Note. It contains the data that the next process of ductor needs to resume the turn.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
-	Answered []string `json:"a,omitempty"` // permission requests that a user answered
-	Denied   []string `json:"d,omitempty"` // the denied ones among them
-	// Sent is set if it is certain that the prompt was sent: the mark was written again after that.
+	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
+	Denied   []string `json:"d,omitempty"` // IDs among Answered that the user denied
+	// Sent is set if the prompt was certainly sent, because the mark was written again afterwards.
 	Sent bool `json:"t,omitempty"`
-	// Name is the agent's own name, and Totals and Spent are the session's usage and cost before the turn.
+	// Name is the name that the agent reports. Totals and Spent are the session's usage and cost before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 	Spent  *float64  `json:"c,omitempty"`
 }
 
-// answered reports whether a user has answered a request.
+// answered reports whether a user has answered the request a.
 func (n note) answered(a *ask) bool { return slices.Contains(n.Answered, rpc.Text(a.id)) }
 
 func (n note) String() string {
@@ -79,8 +79,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// noteAnswered records that a user's answer was written to the agent, so that the next process does not ask again. If
-// that record is lost, the next process asks once more, and the agent ignores the second answer.
+// noteAnswered records that the agent got a user's answer, so that the next process of ductor does not ask again. If
+// recording fails, the next process asks again, and the agent ignores the second answer.
 func (t *liveTurn) noteAnswered(d decided) {
 	s := t.s
 	s.mu.Lock()

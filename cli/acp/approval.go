@@ -15,19 +15,19 @@ import (
 	"ductor/cli/rpc"
 )
 
-// ask is a request that waits for an answer of the user: for permission, or with a form.
+// ask is a request of the agent to the user: for permission, or to fill in a form.
 type ask struct {
-	id     json.RawMessage // of the request
+	id     json.RawMessage // ID of the request
 	params askParams
-	raw    json.RawMessage // all params
+	raw    json.RawMessage // parameters of the request
 	form   *form           // nil for a permission request
 	tool   *tool           // set by the turn
-	plans  bool            // allowing it ends the plan mode; set by the turn
-	shown  toolCall        // the call when the user was asked
-	before int             // how often the user was asked before
+	plans  bool            // whether allowing the request ends the plan mode; set by the turn
+	shown  toolCall        // the tool call as the user saw it
+	before int             // how often the user was asked about it before
 }
 
-// key returns the ask's name in a turn. The name is the same after a restart.
+// key returns the approval ID of the request. It is unique within a turn, and the same after a restart.
 func (a *ask) key() cli.ApprovalID {
 	key := "ask-" + rpc.Text(a.id)
 	if a.before > 0 {
@@ -36,7 +36,7 @@ func (a *ask) key() cli.ApprovalID {
 	return cli.ApprovalID(key)
 }
 
-// cancelled returns the reply if nobody answers.
+// cancelled returns the reply for a request that no user answers.
 func (a *ask) cancelled() any {
 	if a.form != nil {
 		return map[string]any{"action": "cancel"}
@@ -44,23 +44,23 @@ func (a *ask) cancelled() any {
 	return cancelled()
 }
 
-// renew puts the last known state of the call into a permission request.
+// renew replaces the call in a permission request by the last known state of the call.
 func (a *ask) renew() {
 	request, t, content := map[string]any{}, a.tool.call, []json.RawMessage{}
 	for _, c := range t.Content {
 		content = append(content, c.raw)
 	}
-	_ = json.Unmarshal(a.raw, &request) // it was read before
+	_ = json.Unmarshal(a.raw, &request) // the same JSON was parsed before
 	if call, ok := request["toolCall"].(map[string]any); ok {
 		call["title"], call["kind"], call["rawInput"] = t.Title, t.ToolKind, t.Input
 		call["locations"], call["content"] = t.Locations, content
 	}
-	a.raw, _ = json.Marshal(request) // what was JSON has a form
+	a.raw, _ = json.Marshal(request) // decoded JSON can always be encoded
 	a.params, a.before = askParams{}, a.before+1
 	_ = json.Unmarshal(a.raw, &a.params)
 }
 
-// option returns the option of a kind.
+// option returns the ID of the first option of a kind.
 func (a *ask) option(kind string) (string, bool) {
 	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
 	if i < 0 {
@@ -69,8 +69,9 @@ func (a *ask) option(kind string) (string, bool) {
 	return a.params.Options[i].ID, true
 }
 
-// choose returns the reply to the agent. It never chooses an option that the agent would remember permanently. If the
-// agent offers no other option, allowing is an error, and denying replies that the request is cancelled.
+// choose returns the reply that allows or denies the request once. It never chooses an option that the agent would
+// remember permanently. If no other option exists, choose returns an error for allow, and otherwise cancels the
+// request.
 func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
@@ -85,22 +86,22 @@ func (a *ask) choose(allow bool) (askResult, error) {
 	return selected(id), nil
 }
 
-// decided is a decision that is passed to the turn.
+// decided is a user's decision on its way to the goroutine of the turn.
 type decided struct {
 	ask    *ask
 	allow  bool
-	plans  bool // it ends the plan mode
+	plans  bool // the decision ends the plan mode
 	result any  // the reply; nil if an answer does not fit a form
 }
 
-// changed reports whether the agent has changed the call since the user was asked about it.
+// changed reports whether the agent has changed the tool call since the user saw it.
 func (a *ask) changed() bool {
 	now := a.tool.call
-	now.Output, now.Meta = a.shown.Output, a.shown.Meta // they are not what the user decides on
+	now.Output, now.Meta = a.shown.Output, a.shown.Meta // the user does not decide on these
 	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
-// event returns the request in the form for users.
+// event returns the request as an event for users.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -130,7 +131,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
-	// Qwen Code adds the one field to every command, and Copilot repeats the command in the other.
+	// Qwen Code adds is_background to every command. Copilot repeats the command in commands.
 	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
 	switch ev.Tool {
 	case "Bash", "bash", "shell", "run_shell_command", kindRun:
@@ -145,8 +146,8 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// words moves the agent's own words about a command or an edit to the reason, where the cards of all agents show them.
-// It returns the fields that contain these words.
+// words moves the agent's own words about a command or an edit to ev.Reason. It returns the fields that contain these
+// words.
 func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
@@ -170,8 +171,8 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	return said
 }
 
-// fields returns the values of the request, and the input that only an earlier update contained. said has the values
-// that the card shows in another place.
+// fields returns the values of the request that the card does not show elsewhere. said lists further values that the
+// card shows. If the request has no input, fields adds the input from an earlier update of the call.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -221,8 +222,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	// Users do not know the protocol, so its field names are removed. A label keeps its name, which distinguishes it
-	// from the tool's own fields.
+	// The field names of the protocol mean nothing to users, so they are removed. A label keeps its full name, which
+	// distinguishes it from the tool's own fields.
 	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
@@ -231,12 +232,12 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	return fields
 }
 
-// hasLines reports whether part equals some whole lines of text.
+// hasLines reports whether text contains part as whole lines.
 func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds the values that a piece of the request shows to said. An empty diff shows no text.
+// say adds the values that users see in this part of the request to the map said. Users see no text of an empty diff.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
@@ -253,13 +254,13 @@ func (c toolContent) say(at string, said map[string]string) {
 	}
 }
 
-// widerOf returns the fields of an input that ask for more than usual.
+// widerOf returns the fields of an input that ask for more rights than usual.
 func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns a kind of the protocol that adds nothing to the tool's name. For a tool that changes files, only
-// the kind for edits is known.
+// knownKind returns kind if it adds nothing to the tool's name, or else "". For a tool that changes files, only the
+// kind for edits adds nothing.
 func knownKind(kind string, changes int) string {
 	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
 	if changes > 0 {

@@ -17,28 +17,30 @@ import (
 	"ductor/cli"
 )
 
-// Entry is an agent of the catalogue. Name, Command and Site are never empty. Any other field is empty if the catalogue
-// does not know it.
+// Entry is an agent in the catalogue. Name, Command and Site are never empty. Any other field is empty if it is
+// unknown.
 type Entry struct {
-	ID      string            `toml:"-"`       // the name of its table in the configuration
+	ID      string            `toml:"-"`       // key of the agent's table in the catalogue
 	Name    string            `toml:"name"`    // for users
 	Command string            `toml:"command"` // the program, without a directory
-	Args    []string          `toml:"args"`    // make it speak the protocol
-	Env     map[string]string `toml:"env"`     // its process needs these variables
-	Site    string            `toml:"site"`    // has its documentation
-	Install string            `toml:"install"` // a command line for a shell
-	Login   string            `toml:"login"`   // a command line, or words that name one
-	Auth    []string          `toml:"auth"`    // the kinds of log-ins that it offers: agent, terminal, env_var
-	Keys    []string          `toml:"keys"`    // variables that can contain its key
-	State   []string          `toml:"state"`   // directories that it writes
-	Resume  []string          `toml:"resume"`  // a command line for a terminal; {id} is the session
-	Loads   string            `toml:"loads"`   // whether it loads sessions: yes or no
-	Models  string            `toml:"models"`  // where its models come from
-	Images  string            `toml:"images"`  // whether it takes images: yes or no
-	Tested  string            `toml:"tested"`  // the version that ductor's tests ran
-	// Holds is how it is held to permission modes.
+	Args    []string          `toml:"args"`    // arguments that select the protocol
+	Env     map[string]string `toml:"env"`     // variables that the process needs
+	Site    string            `toml:"site"`    // URL of the documentation
+	Install string            `toml:"install"` // a shell command that installs the agent
+	Login   string            `toml:"login"`   // a shell command that logs in, or words that describe one
+	Auth    []string          `toml:"auth"`    // kinds of log-ins that the agent offers: agent, terminal, env_var
+	Keys    []string          `toml:"keys"`    // variables that can contain the agent's key
+	State   []string          `toml:"state"`   // directories that the agent writes to
+	Resume  []string          `toml:"resume"`  // resumes the session {id} in a terminal
+	Loads   string            `toml:"loads"`   // whether the agent can load sessions: yes or no
+	Models  string            `toml:"models"`  // source of the list of models
+	Images  string            `toml:"images"`  // whether the agent accepts images: yes or no
+	Tested  string            `toml:"tested"`  // version with which ductor was tested
+	// Holds describes for each permission mode how ductor makes the agent respect it.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
-	// Source has a source for each field that is not empty, by the field's key.
+	// Project describes the settings of projects for the agent.
+	Project Project `toml:"project"`
+	// Source maps the key of each field that is not empty to the source of its value.
 	Source map[string]string `toml:"source"`
 }
 
@@ -47,8 +49,8 @@ const (
 	sessionMark = "{id}" // stands for a session in Entry.Resume
 )
 
-// parseCatalogue reads a catalogue. It returns the entries sorted by ID. It returns an error if the text has an unknown
-// key, or an entry that breaks the contract of Entry or has a field that is too long.
+// parseCatalogue parses a catalogue and returns its entries sorted by ID. It returns an error for an unknown key, a
+// field that is too long, or an entry that lacks a required field.
 func parseCatalogue(text string) (all []Entry, err error) {
 	var file struct {
 		Sources map[string]string `toml:"sources"`
@@ -84,6 +86,9 @@ func (e Entry) check(sources map[string]string) error {
 			return fmt.Errorf("holds.%s does not say how", mode)
 		}
 	}
+	if err := e.Project.check(); err != nil {
+		return err
+	}
 	known := 0
 	for field, v := range reflect.ValueOf(e).Fields() {
 		key := field.Tag.Get("toml")
@@ -106,8 +111,8 @@ func (e Entry) check(sources map[string]string) error {
 //go:embed catalog.toml
 var catalogueFile string
 
-// Catalogue returns the agents of the ACP registry that ductor knows, sorted by ID. The configuration can override all of
-// their fields. Do not change the result. A test guarantees that the file is valid.
+// Catalogue returns the agents of the ACP registry that ductor knows, sorted by ID. The configuration can override all
+// fields. The caller must not change the result. A test guarantees that the embedded file is valid.
 var Catalogue = sync.OnceValue(func() []Entry {
 	all, err := parseCatalogue(catalogueFile)
 	if err != nil {
@@ -116,15 +121,15 @@ var Catalogue = sync.OnceValue(func() []Entry {
 	return all
 })
 
-// FindEntry returns the entry with an ID.
+// FindEntry returns the entry with the given ID.
 func FindEntry(id string) (Entry, bool) { return findEntry(id, func(e Entry) string { return e.ID }) }
 
-// EntryOf returns the entry whose program has the name of the one at path.
+// EntryOf returns the entry whose command has the same base name as path.
 func EntryOf(path string) (Entry, bool) {
 	return findEntry(filepath.Base(path), func(e Entry) string { return e.Command })
 }
 
-// entryNamed returns the entry of an agent by the name that its program reports.
+// entryNamed returns the entry for the name that an agent's program reports.
 func entryNamed(program string) (Entry, bool) {
 	for _, of := range []func(Entry) string{
 		func(e Entry) string { return e.Command }, func(e Entry) string { return e.Name },
@@ -145,13 +150,13 @@ func findEntry(name string, of func(Entry) string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Preset returns the settings of an agent with the values of the catalogue, which the configuration overrides.
+// Preset returns s with the path, arguments and variables of the catalogue.
 func (e Entry) Preset(s Settings) Settings {
 	s.Path, s.Args, s.Env = e.Command, slices.Concat([]string{}, e.Args), slices.Concat([]string{}, e.Keys)
 	return s
 }
 
-// HowToInstall returns a sentence that tells the user how to install the agent, which e need not know.
+// HowToInstall returns a sentence that explains how to install the agent. It works for an empty Entry, too.
 func (e Entry) HowToInstall(agent cli.Agent) string {
 	if e.Name == "" {
 		return "Install " + string(agent) + ", or set its path"

@@ -16,7 +16,7 @@ var (
 // For each situation with a row in docs/agents.md, this compares the output of the real agents that users configure with the
 // resulting events.
 func TestCells(t *testing.T) {
-	for _, name := range []string{"opencode", "qwen"} {
+	for _, name := range []string{"opencode", "qwen", "cline", "codex-acp", "claude-agent-acp"} {
 		t.Run(name, func(t *testing.T) {
 			clitest.Cells(t, clitest.CellHarness{
 				Agent: name, Install: realagent.OfProtocol()[name], Record: record, Update: renew,

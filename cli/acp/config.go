@@ -11,17 +11,17 @@ import (
 	"ductor/cli"
 )
 
-// This file handles the options that an agent offers for a session: its model, its mode, its effort and others. Older
-// agents offer only modes and models, with methods of their own.
+// This file handles the options that an agent offers for a session, such as its model, its mode and its effort. Older
+// agents offer only modes and models, by separate methods.
 
-// Limits of what ductor reads of an agent's options.
+// Limits for an agent's options.
 const (
-	maxValues = 10_000 // of one option; more are an error in a menu
+	maxValues = 10_000 // of one option; more would be useless in a menu
 	maxID     = 1000   // bytes
 	maxLabel  = 200    // bytes of a name or a description
 )
 
-// purpose is what ductor uses an option for. It is a category of the protocol.
+// purpose is a use that ductor has for an option. Its values are categories of the protocol.
 type purpose string
 
 const (
@@ -30,7 +30,7 @@ const (
 	forEffort purpose = "thought_level"
 )
 
-// ids returns the ids of an option without a category that serves the purpose.
+// ids returns the option IDs that indicate the purpose if an option has no category.
 func (p purpose) ids() []string {
 	if p == forEffort {
 		return []string{"effort", "thought_level", "reasoning_effort", "thinking"}
@@ -52,7 +52,7 @@ const (
 	optionBoolean = "boolean"
 )
 
-// configOptions are all options of a session, the most important first. Unreadable and unknown ones are left out.
+// configOptions are all options of a session, the most important first. Decoding omits unreadable and unknown options.
 type configOptions []configOption
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -70,7 +70,7 @@ func (c *configOptions) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// listOf returns the elements of a JSON list. It returns nothing if raw is no list.
+// listOf returns the elements of a JSON list, or nil if raw is not a list.
 func listOf(raw []byte) (list []json.RawMessage) {
 	_ = json.Unmarshal(raw, &list)
 	return list
@@ -94,16 +94,16 @@ func (v *configValue) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// configValues are the values to choose from. If the agent sends groups of them, they are joined. Older agents have
-// other names for the id.
+// configValues are the possible values of an option. Decoding joins groups of values. Older agents use other field
+// names for the ID.
 type configValues []offer
 
-// offer is a model, a mode or another value that users or ductor can choose.
+// offer is a possible value of an option, such as a model or a mode.
 type offer struct {
 	ID, Name, Description string
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It leaves out values with a long id, and those after too many.
+// UnmarshalJSON implements json.Unmarshaler. It omits values with a long ID, and all values beyond maxValues.
 func (v *configValues) UnmarshalJSON(raw []byte) error {
 	for _, one := range listOf(raw) {
 		var value struct {
@@ -128,12 +128,12 @@ func (v *configValues) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// choice is a setting of a session.
+// choice is a setting of a session, with its current value.
 type choice struct {
-	option   string  // the id of its option; empty for an older agent, which has a method for the setting
-	values   []offer // to choose from
+	option   string  // ID of the option; empty if an older agent has a method instead
+	values   []offer // possible values
 	current  string
-	original string // the agent's own choice
+	original string // value that the agent chose itself
 }
 
 // offers reports whether the agent offers a value.
@@ -141,7 +141,7 @@ func (c choice) offers(value string) bool {
 	return slices.ContainsFunc(c.values, func(v offer) bool { return v.ID == value })
 }
 
-// ids returns the values to choose from.
+// ids returns the IDs of the possible values.
 func (c choice) ids() []string {
 	ids := []string{}
 	for _, v := range c.values {
@@ -150,10 +150,10 @@ func (c choice) ids() []string {
 	return ids
 }
 
-// of returns the option for a purpose.
+// of returns the option for a purpose, or nil.
 func (c configOptions) of(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
-		// Cline also puts its provider into the category of the model.
+		// Cline also uses the category of the model for the option that selects its provider.
 		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) },
 		func(o configOption) bool { return o.Category == p },
 		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },
@@ -165,8 +165,7 @@ func (c configOptions) of(p purpose) *configOption {
 	return nil
 }
 
-// configure records the options of the session. nil changes nothing, because the agent sent none. The caller holds
-// s.mu.
+// configure records the options of the session. It ignores nil: the agent sent no options. The caller holds s.mu.
 func (s *session) configure(all configOptions) {
 	if all == nil {
 		return
@@ -176,26 +175,26 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.of(p)
 		switch {
-		case option != nil && c.option == "": // codex-acp also sends the older models, whose ids differ
+		case option != nil && c.option == "": // codex-acp also sends models in the older form, with other IDs
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
-		case c.option != "": // the current model has none
+		case c.option != "": // the current model does not have this option
 			*c = choice{original: c.original}
 		}
 	}
-	if s.offers.model.current != before && !s.offers.effortSet { // each model has its own default
+	if s.offers.model.current != before && !s.offers.effortSet { // each model has its own default effort
 		s.offers.effort.original = s.offers.effort.current
 	}
 	s.process.provider.learn(s.offers)
 }
 
-// choices returns the settings that ductor uses.
+// choices returns the settings that ductor uses, by purpose.
 func (o *offers) choices() map[purpose]*choice {
 	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
 }
 
-// choose changes a setting, by its option or by the older method. It does nothing if the setting has the value.
+// choose changes a setting, through its option or the older method. It does nothing if value is empty or already set.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	s.mu.Lock()
 	c := *s.offers.choices()[p]
@@ -228,11 +227,11 @@ func (s *session) choose(ctx context.Context, p purpose, value string) error {
 type optionParams struct {
 	SessionID string `json:"sessionId"`
 	OptionID  string `json:"configId"`
-	Type      string `json:"type,omitempty"` // optionBoolean, or empty for the id of a value
+	Type      string `json:"type,omitempty"` // optionBoolean, or empty for a selected value
 	Value     any    `json:"value"`
 }
 
-// set gives an option a value. It fails if the agent answers with options that do not confirm the value.
+// set changes the value of an option. It returns an error if the agent's reply does not confirm the value.
 func (s *session) set(ctx context.Context, id, value string) error {
 	s.mu.Lock()
 	all := s.offers.options
@@ -252,7 +251,7 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	if err := s.process.call(ctx, methodSetOption, params, &got); err != nil {
 		return err
 	}
-	if got.Options == nil { // it confirms without the options
+	if got.Options == nil { // the agent confirms without listing the options
 		got.Options = slices.Clone(all)
 		got.Options[i].Current = configValue(value)
 	}

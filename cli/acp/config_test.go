@@ -195,8 +195,9 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 			refused && !strings.Contains(r.Err.Reason, "nothing makes this agent ask") {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
-		if (p.Unheld(mode) != "") != refused || refused && p.Cannot(cli.Live, mode) != p.Unheld(mode) {
-			t.Errorf("%s: unheld %q, cannot %q", mode, p.Unheld(mode), p.Cannot(cli.Live, mode))
+		unheld := p.Unheld(cli.Request{Permission: mode, Attended: true})
+		if (unheld != "") != refused || refused && p.Cannot(cli.Live, mode) != unheld {
+			t.Errorf("%s: unheld %q, cannot %q", mode, unheld, p.Cannot(cli.Live, mode))
 		}
 	}
 

@@ -16,17 +16,17 @@ import (
 	"ductor/cli"
 )
 
-// Bounds of a form, so that questions show it whole.
+// Limits of a form. Larger forms would not fit into questions.
 const (
 	maxFields  = 20
 	maxChoices = 15       // of a field
-	maxMessage = 150      // characters above an address
+	maxMessage = 150      // characters of the message above a URL
 	maxURL     = 700      // characters
 	maxHost    = 48       // bytes; a card cuts longer headers
 	maxForm    = 64 << 10 // bytes of a request
 )
 
-// form is an agent's request for values of the user, or for a visit of a web page.
+// form is an agent's request that the user enters values or visits a web page.
 type form struct {
 	CallID  string `json:"toolCallId"`
 	Mode    string `json:"mode"` // form or url
@@ -37,10 +37,10 @@ type form struct {
 		Properties fields   `json:"properties"`
 		Required   []string `json:"required"`
 	} `json:"requestedSchema"`
-	hint string // why the last answer did not fit
+	hint string // explains to the user why the last answer was rejected
 }
 
-// field is a value that a form asks for.
+// field is a value in a form that the user enters.
 type field struct {
 	name        string
 	Type        string       `json:"type"`
@@ -51,11 +51,11 @@ type field struct {
 	Items       struct {
 		Enum  []string     `json:"enum"`
 		AnyOf []formChoice `json:"anyOf"`
-	} `json:"items"` // of an array
+	} `json:"items"` // item type of an array
 	optional bool
 }
 
-// formChoice is a possible value of a field; nil leaves the field out.
+// formChoice is a possible value of a field. A nil value omits the field from the reply.
 type formChoice struct {
 	Value any    `json:"const"`
 	Label string `json:"title"`
@@ -64,7 +64,7 @@ type formChoice struct {
 // fields are the fields of a form in the agent's order.
 type fields []field
 
-// UnmarshalJSON accepts an object.
+// UnmarshalJSON decodes a JSON object and keeps the order of its members.
 func (f *fields) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	_, err := d.Token()
@@ -76,7 +76,7 @@ func (f *fields) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// readForm returns the form in a request. It returns an error if questions cannot show the form whole.
+// readForm returns the form in a request. It returns an error if questions cannot show the form completely.
 func readForm(raw json.RawMessage) (*form, error) {
 	if len(raw) > maxForm {
 		return nil, fmt.Errorf("the form has more than %d bytes", maxForm)
@@ -95,7 +95,7 @@ func readForm(raw json.RawMessage) (*form, error) {
 	return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
 }
 
-// checkFields returns an error for fields that a question cannot show. It also completes the fields.
+// checkFields returns an error if a question cannot show one of the fields. It also sets which fields are optional.
 func (f *form) checkFields() error {
 	all := f.Schema.Properties
 	if len(all) > maxFields {
@@ -113,7 +113,7 @@ func (f *form) checkFields() error {
 	return nil
 }
 
-// checkVisit returns an error for an address whose host a user could misread.
+// checkVisit returns an error if users could misread the host of the URL.
 func checkVisit(address string) error {
 	unusual := func(r rune) bool { return r <= ' ' || r > '~' }
 	u, err := url.Parse(address)
@@ -132,7 +132,7 @@ func checkVisit(address string) error {
 
 var plainHost = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]+$`) })
 
-// checkLabels returns an error if two choices of a field have the same button, or one has no label.
+// checkLabels returns an error if a choice has no label, or two choices of a field have the same label.
 func (f *form) checkLabels(req cli.Request) error {
 	for _, one := range f.Schema.Properties {
 		seen := map[string]bool{"": true}
@@ -147,7 +147,7 @@ func (f *form) checkLabels(req cli.Request) error {
 	return nil
 }
 
-// questions returns the form as questions: one for each field.
+// questions converts the form to questions, one for each field.
 func (f *form) questions(req cli.Request) (list []cli.Question) {
 	in := req.Lang.Printer()
 	for i, one := range f.Schema.Properties {
@@ -176,12 +176,12 @@ func (f *form) questions(req cli.Request) (list []cli.Question) {
 
 func (f field) label() string { return cmp.Or(f.Title, f.name) }
 
-// isTyped reports whether the user writes the value of the field.
+// isTyped reports whether the user types the value of the field.
 func (f field) isTyped() bool {
 	return f.Type == "number" || f.Type == "integer" || f.Type == "string" && len(f.Enum)+len(f.OneOf) == 0
 }
 
-// choices returns the values of a field that have a button.
+// choices returns the values of a field that users choose by a button.
 func (f field) choices(req cli.Request) []formChoice {
 	in := req.Lang.Printer()
 	list := slices.Concat(f.OneOf, f.Items.AnyOf)
@@ -197,7 +197,7 @@ func (f field) choices(req cli.Request) []formChoice {
 	return list
 }
 
-// reply returns the reply for a user's decision, or nil if an answer does not fit its field.
+// reply returns the reply for a user's decision. It returns nil if an answer does not fit its field.
 func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
 	questions, content := f.questions(req), map[string]any{}
 	if !d.Allow || len(d.Answers) != len(questions) ||
@@ -225,7 +225,7 @@ func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
 	return map[string]any{"action": "accept", "content": content}
 }
 
-// parse returns the value of an answer. It reports whether a number is one; the agent checks all else.
+// parse converts an answer to a value. It returns false if a number is invalid. The agent checks all other values.
 func (f field) parse(req cli.Request, text string) (value any, fits bool) {
 	for _, c := range f.choices(req) {
 		if c.Label == text {

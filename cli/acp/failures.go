@@ -9,7 +9,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// failure converts the error of a call to a *cli.Failure.
+// failure converts the error of a request to a *cli.Failure.
 func (o *Options) failure(err error) *cli.Failure {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -24,15 +24,14 @@ func (o *Options) failure(err error) *cli.Failure {
 	return cli.AsFailure(o.Agent, err)
 }
 
-// refusal returns the failure for an error of the agent's.
+// refusal converts an error that the agent returned to a failure.
 func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 	f := o.meaning(e.Code, strings.TrimPrefix(e.Error(), "Internal error: "), string(e.Data))
 	f.Cause = e
 	return f
 }
 
-// meaning classifies an error by its code, its words and the agent's additional data. It uses the code first, if the
-// error has one.
+// meaning classifies an error. Its code has priority, if it has one, over the words and the agent's additional data.
 func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
 	if o.quirks.KindOf != nil {
@@ -49,7 +48,8 @@ func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	return f
 }
 
-// KindOf classifies an error by its code and its text. The code is one of the protocol, or a status of the model's API.
+// KindOf classifies an error by its code and its text. The code is an error code of the protocol, or an HTTP status of
+// the model's API.
 func KindOf(code int, text string) cli.FailureKind {
 	if code == codeNoAuth {
 		return cli.NotLoggedIn
@@ -57,5 +57,5 @@ func KindOf(code int, text string) cli.FailureKind {
 	return cli.APIError{Status: max(code, 0), Text: text}.Kind()
 }
 
-// ReasonOf returns the sentence inside an error text, which may be the JSON of a model's API.
+// ReasonOf returns the message in an error text, which may be JSON of the model's API.
 func ReasonOf(text string) string { return cli.ShortLine(cli.InnerMessage(text)) }

@@ -16,14 +16,14 @@ import (
 	"ductor/cli/rpc"
 )
 
-// maxFile is the maximum size of a file that is read or written for an agent, in bytes.
+// maxFile limits the size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
 
-// maxDiffed limits the texts of a diff, in bytes.
+// maxDiffed limits the size of the texts that ductor compares, in bytes.
 const maxDiffed = 1 << 20
 
-// file opens a regular file in the directories of the session. It does not wait for the other end of a pipe. os.Root
-// follows links that stay inside. If flag creates the file, file also creates its directories.
+// file opens a regular file in the session's directories. os.Root follows only links that stay inside. Opening a named
+// pipe does not block. If flag creates the file, its directories are created too.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root returns the session's directory that contains path, and the rest of path below it. The caller must close the
-// directory.
+// root opens the session's directory that contains path. It also returns the part of path below that directory. The
+// caller must close the directory.
 func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
@@ -79,7 +79,7 @@ type readResult struct {
 }
 
 func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
-	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would release SQLite's locks on it
+	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would release SQLite's locks
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
 	f, err := w.file(p.Path, os.O_RDONLY)
@@ -116,7 +116,7 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
-// written is the result of a write. The agent gets an empty object.
+// written is the result of a write. It appears as an empty object to the agent.
 type written struct{ change cli.FileChanged }
 
 type writeParams struct {
@@ -134,7 +134,7 @@ func (w *workspace) writeFile(ctx context.Context, p writeParams) (any, error) {
 		return nil, errors.New("the file is too large")
 	}
 	before, _ := w.readFile(ctx, readParams{Path: p.Path})
-	old, _ := before.(readResult) // empty if there is no such text
+	old, _ := before.(readResult) // empty if the file does not exist or is no text
 	now := toolContent{OldText: &old.Content, NewText: p.Content}
 	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// lateQuiet is the silence after which no more text of a finished turn is expected.
+	// lateQuiet is how long an agent must be silent before ductor stops waiting for late text.
 	lateQuiet = 200 * time.Millisecond
-	lateWaits = 25      // for an agent that is never quiet
-	lateBytes = 1 << 20 // for an agent that writes text without end
+	lateWaits = 25      // for an agent that is never silent
+	lateBytes = 1 << 20 // for an agent that never stops writing
 )
 
-// late is text that arrives after the reply that ended a turn. The session's mutex guards it.
+// late collects text that arrives after the final reply of a turn. The session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
-	turn         cli.TurnID // the turn that started last
-	expected     bool       // it ended normally, so the text belongs to its answer
+	turn         cli.TurnID // the last started turn
+	expected     bool       // the turn ended normally, so late text belongs to its answer
 	text         []byte
-	last         time.Time // when the turn ended, or text came
+	last         time.Time // time of the end of the turn, or of the last late text
 	timer        *time.Timer
 }
 
-// expectLate starts to accept text after the end of a turn.
+// expectLate makes the session accept late text after a turn has ended.
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
 }
 
-// takeLate records text that arrives between two turns. showLate passes it on once the agent has been quiet for a
-// while.
+// takeLate records late text between two turns. Once the agent has been silent for lateQuiet, showLate passes the text
+// on.
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *session) takeLate(u *update) {
 	s.past.late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
-// showLate passes on the text that takeLate recorded.
+// showLate passes the recorded late text on to Options.Background.
 func (s *session) showLate() {
 	s.mu.Lock()
 	text, in, of := string(s.past.late.text), s.past.late.conversation, s.past.late.turn
@@ -64,8 +64,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate is for agents that are known to send late text. It waits until the agent has been quiet, so that no text of
-// the last answer gets into the next answer.
+// awaitLate runs before the next turn. If the agent is known to send late text, it waits until the agent is silent.
+// Otherwise the end of one answer could appear in the next answer.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

@@ -13,35 +13,35 @@ import (
 	"ductor/cli/rpc"
 )
 
-// authMethods are the ways to log in that an agent offers.
+// authMethods lists the ways to log in that an agent offers.
 type authMethods []authMethod
 
-// authMethod is one of them. The agent itself carries it out unless it has another type.
+// authMethod is a way to log in. The agent itself performs the log-in unless Type has another value.
 type authMethod struct {
 	ID   string            `json:"id"`
 	Name string            `json:"name"`
 	Type string            `json:"type"`
-	Args []string          `json:"args"` // of methodTerminal, to append to the agent's command line
-	Env  map[string]string `json:"env"`  // of methodTerminal
-	Vars []struct {        // of methodVariables
+	Args []string          `json:"args"` // for methodTerminal: arguments to append to the agent's command line
+	Env  map[string]string `json:"env"`  // for methodTerminal
+	Vars []struct {        // for methodVariables
 		Name string `json:"name"`
 	} `json:"vars"`
 }
 
-// Types of methods. The published protocol no longer has the second one.
+// Types of methods. methodVariables is missing in the current version of the protocol.
 const (
 	methodTerminal  = "terminal"
 	methodVariables = "env_var"
 )
 
-// Bounds of what an agent offers. A method beyond them is left out, because a shortened one would not work.
+// Limits for an agent's methods. Decoding omits a method beyond a limit, because a shortened method would not work.
 const (
 	maxMethods = 16
 	maxWords   = 16 // arguments or variables of a method
 	maxWord    = 200
 )
 
-// fits reports whether a method is within the bounds.
+// fits reports whether a method is within the limits.
 func (m authMethod) fits() bool {
 	words := append(slices.Collect(maps.Keys(m.Env)), m.ID)
 	words = slices.Concat(words, slices.Collect(maps.Values(m.Env)), m.Args)
@@ -52,7 +52,7 @@ func (m authMethod) fits() bool {
 	return max(len(m.Args), len(m.Env), len(m.Vars)) <= maxWords && !slices.ContainsFunc(words, long)
 }
 
-// UnmarshalJSON passes over methods that it cannot read, and those beyond the bounds.
+// UnmarshalJSON omits methods that are unreadable or beyond a limit.
 func (all *authMethods) UnmarshalJSON(raw []byte) error {
 	for _, one := range listOf(raw) {
 		var m authMethod
@@ -63,7 +63,7 @@ func (all *authMethods) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// logins returns the methods in the form of package cli.
+// logins converts the methods to logins of package cli.
 func (o *Options) logins(methods authMethods) (all []cli.Login) {
 	for _, m := range methods {
 		name := cmp.Or(cli.OneLine(m.Name, maxWord), cli.OneLine(m.ID, maxWord))
@@ -84,7 +84,7 @@ func (o *Options) logins(methods authMethods) (all []cli.Login) {
 	return all
 }
 
-// terminalLine returns the shell command of a methodTerminal.
+// terminalLine returns the shell command for a log-in by methodTerminal.
 func (o *Options) terminalLine(m authMethod) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
@@ -96,7 +96,7 @@ func (o *Options) terminalLine(m authMethod) string {
 	return cli.ShellLine(slices.Concat(words, []string{o.Path}, o.Args, m.Args))
 }
 
-// loginAdvice tells the user in one sentence how to log the agent in, by the first of its ways.
+// loginAdvice explains in one sentence how the user can log the agent in. It uses the first of logins.
 func (o *Options) loginAdvice(logins []cli.Login) string {
 	if len(logins) == 0 {
 		return ""
@@ -112,7 +112,7 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
-// Logins implements cli.LoginProvider. It returns what the agent offered when its last process started.
+// Logins implements cli.LoginProvider. It returns the ways that the agent offered when its last process started.
 func (p *Provider) Logins() []cli.Login {
 	if all := p.logins.Load(); all != nil {
 		return *all
@@ -120,8 +120,8 @@ func (p *Provider) Logins() []cli.Login {
 	return nil
 }
 
-// LogIn implements cli.LoginProvider. It logs in a process of its own. Some agents keep the log-in only in their
-// process, so every later process that needs a log-in is logged in the same way.
+// LogIn implements cli.LoginProvider. It logs in through a separate process. Some agents remember a log-in only for one
+// process, so later processes that need a log-in use the same method again.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
 	proc, err := p.private(ctx, cli.Request{Dir: os.TempDir()})
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode))
 	return err
 }
 
-// authMethod returns the method by which a process of req logs in without a user, or "".
+// authMethod returns the method by which a process for req can log in without a user. It returns "" if none is known.
 func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	if chosen := p.method.Load(); chosen != nil {
 		return *chosen
@@ -147,7 +147,7 @@ func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	return o.AuthMethod
 }
 
-// offers reports whether the agent can log in by a method. An agent that names no methods may have it.
+// offers reports whether the agent may support a method. It returns true if the agent listed no methods.
 func (p *Provider) offers(id string) bool {
 	all := p.Logins()
 	return len(all) == 0 || slices.ContainsFunc(all, func(l cli.Login) bool {
@@ -155,7 +155,7 @@ func (p *Provider) offers(id string) bool {
 	})
 }
 
-// logIn makes the agent log in by one of its methods. Errors are *cli.Failure.
+// logIn logs the process in by one of the agent's methods. Errors are *cli.Failure.
 func (proc *agentProcess) logIn(ctx context.Context, id string) error {
 	o := proc.options()
 	if !proc.provider.offers(id) {

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// quirksOf returns the quirks of a program by the name that the program itself reports. It does not matter which
-// section of the configuration starts the program.
+// quirksOf returns the quirks of a program by the name that the program reports. The section of the configuration that
+// starts the program does not matter.
 func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
@@ -28,8 +28,8 @@ var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
 })
 
-// planFile returns the file that contains a plan. Gemini names the file, one of its own, in its description of the tool
-// exit_plan_mode. planFile returns "" for other tools.
+// planFile returns the path of the plan's file. Gemini puts the path into its description of the tool exit_plan_mode.
+// planFile returns "" for other tools.
 func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
 	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
@@ -38,7 +38,7 @@ func (q Quirks) planFile(id, title string) string {
 	return plan[1]
 }
 
-// changesMode reports whether an update is a chunk that only announces a change of the agent's mode.
+// changesMode reports whether an update is a text that only announces a change of the agent's mode.
 func (q Quirks) changesMode(u *update) bool {
 	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
 	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
@@ -48,27 +48,27 @@ var shellExitLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
 })
 
-// shellExit finds the exit code at the end of Copilot's output of a command.
+// shellExit parses the exit code at the end of Copilot's output of a command.
 func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine(), output), "" }
 
-// Text that an agent with Quirks.Notices adds to its answer.
+// Texts that an agent with Quirks.Notices adds to its answer.
 const (
 	noticeError     = "Error: "
 	noticeInfo      = "Info: "
 	noticeRetrying  = noticeInfo + "Request failed due to a transient API error. Retrying..."
-	noticeCancelled = noticeInfo + "Operation cancelled by user" // after a tool was not allowed
+	noticeCancelled = noticeInfo + "Operation cancelled by user" // comes after a tool was denied
 )
 
-// notice handles a chunk that is, or may be, the agent's own text and not the model's. Such a chunk arrives complete,
-// unlike most text of a model. Of the chunks with "Info: " it handles only known ones, so that no part of an answer is
-// lost.
+// notice handles a text that the agent itself may have written, not the model. It reports whether it handled the text.
+// Texts of the agent arrive complete. Of the texts with "Info: " it handles only known ones, so that no part of an
+// answer is lost.
 func (r *reporter) notice(text string) bool {
 	r.sayHeld()
 	switch {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the message starts again; the previous one ended before a tool
+		if !r.message.parted { // the model repeats the message; if parted, a tool ended the previous message
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true
@@ -80,14 +80,13 @@ func (r *reporter) notice(text string) bool {
 	return true
 }
 
-// aboutFile reports whether a chunk only names a file, as it does after the file was written.
+// aboutFile reports whether a text only names a file. The agent sends such a text after writing a file.
 func aboutFile(text string) bool {
 	path, ok := strings.CutPrefix(text, noticeInfo)
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld emits the held text as a part of the answer. Something followed the text, so it was not an error that ended
-// the turn.
+// sayHeld emits the held text as a part of the answer. It was not an error that ended the turn, because more followed.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -95,8 +94,8 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed returns the error that ended a turn, if an error did. If the turn's only model call has a usage, the turn
-// ended with an answer that only looks like an error.
+// failed returns the error that ended a turn. It returns false if there was none. If the only model call of the turn
+// has a usage, the text is an answer that only looks like an error.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

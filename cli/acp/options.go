@@ -20,14 +20,16 @@ const DefaultCallLimit = 30 * time.Second
 type Settings struct {
 	Enabled bool          `toml:"enabled" default:"true"`
 	Path    string        `toml:"path" check:"program"`
-	Args    []string      `toml:"args"` // make it speak the protocol
+	Args    []string      `toml:"args"` // arguments that select the protocol
 	Env     []string      `toml:"env" check:"variables"`
-	Models  []cli.ModelID `toml:"models"` // to choose from; empty: what the agent offers
+	Models  []cli.ModelID `toml:"models"` // models for the menu; empty for the models that the agent offers
 	Model   cli.ModelID   `toml:"model"`
-	// AuthMethod is the agent's name of a way to log in that needs no user. Processes that require a log-in use it.
+	// AuthMethod is the agent's ID of a log-in method that needs no user. Processes that require a log-in use it.
 	AuthMethod string `toml:"auth_method"`
-	// Holds replaces the built-in entries of the same modes.
+	// Holds replaces the catalogue's entries for the same permission modes.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
+	// Project replaces the catalogue's entry.
+	Project Project `toml:"project"`
 }
 
 // Check implements config.checker.
@@ -43,109 +45,114 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 			problem("holds", "%s needs an option and its value together", mode)
 		}
 	}
+	if err := s.Project.check(); err != nil {
+		problem("project", "%v", err)
+	}
 }
 
 // Options configures a Provider. Agent, Path and Launcher are required; the other fields may be zero.
 type Options struct {
 	cli.ProviderOptions
-	Agent cli.Agent // the name that users know
+	Agent cli.Agent // name for users
 	Args  []string  // arguments that select the protocol on standard input and output
-	// Argv returns additional arguments of a process for req. Requests with the same arguments may share a process.
-	// Argv may be nil.
+	// Argv returns additional arguments for the process of req. Requests with equal arguments can share a process. It
+	// may be nil.
 	Argv func(req cli.Request) []string
-	// OwnFiles returns the files of ductor that a command line names. It may be nil.
+	// OwnFiles returns the files of ductor that args names. It may be nil.
 	OwnFiles func(args []string) []string
-	// ExtraEnv returns variables to add to the environment of a process for req. Values of the request have priority.
-	// ExtraEnv may be nil.
+	// ExtraEnv returns additional variables for the process of req. Variables of the request have priority. It may be
+	// nil.
 	ExtraEnv func(req cli.Request) map[string]string
-	// HomeVars lists the environment variables that contain the place of the agent's data. An entry is a name or a
-	// pattern such as NAME_*. ductor removes these variables from a session that has its own home.
+	// HomeVars lists the environment variables that set the location of the agent's data, as names or NAME_* patterns.
+	// ductor removes them for a session with its own home.
 	HomeVars []string
-	// Models are the models that users can choose. They are for an agent that lists no models itself, or too many.
+	// Models lists the models for users. It is for agents that list no models, or too many.
 	Models []cli.Model
-	// Holds lists how the agent is held to permission modes. For other modes, the package uses a mode of the agent's
-	// own with a fitting name. If there is none, it runs no turn in plan, ask and accept-edits.
+	// Holds describes how ductor makes the agent respect permission modes. For a missing mode, the package uses a mode
+	// of the agent with a fitting name. If the agent has none, turns in plan, ask and accept-edits are refused.
 	Holds map[cli.PermissionMode]Holding
-	// NoWorkspace hides ductor's ability to read and write files and run commands for the agent. ductor does that only
-	// in the directories of the conversation, but as its own user and on its own machine. Set NoWorkspace for an agent
-	// in a container.
+	// Project describes the settings of projects for the agent. Without files, the catalogue's entry applies.
+	Project Project
+	// NoWorkspace stops ductor from offering the agent to read and write files and to run commands. ductor would do so
+	// on its own machine and as its own user, so it must be set for an agent in a container. ductor serves only files
+	// in the directories of the conversation.
 	NoWorkspace bool
-	// Programs has the quirks of programs, by the names that the programs report.
+	// Programs maps names that programs report to their quirks.
 	Programs map[string]Quirks
-	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
+	// Resuming is called before the agent resumes a session. env is the agent's environment. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Login tells the user in one sentence how to log the agent in.
+	// Login explains to users in one sentence how to log the agent in.
 	Login string
-	// AuthMethod is the agent's name of a way to log in without a user, for processes that require a log-in.
+	// AuthMethod is the agent's ID of a log-in method that needs no user. Processes that require a log-in use it.
 	AuthMethod string
-	// Auth checks the agent's log-in. If it is nil, the package opens a session to check the log-in.
+	// Auth checks the agent's log-in. If it is nil, the package checks by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
-	// Background gets text that arrives after the reply that ended a turn. A goroutine of the session calls it, so it
-	// must not block for long. If it is nil, the text is dropped.
+	// Background receives text that arrives after the final reply of a turn. A goroutine of the session calls
+	// Background, so it must not block for long. If Background is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
 	StartLimit time.Duration // for a process to be ready; default: shared.DefaultStartLimit
-	CallLimit  time.Duration // for the answer to any request but a prompt
+	CallLimit  time.Duration // for the answer to any request except a prompt
 
-	quirks Quirks // see agentProcess.become
-	advice string // Login in the words of the agent's offers
-	known  Entry  // of the catalogue, by the program's file
+	quirks Quirks // set by agentProcess.become
+	advice string // Login with the ways that the agent offers
+	known  Entry  // catalogue entry for the program's path
 
-	reported Entry // of the catalogue, by the name that the program reports
+	reported Entry // catalogue entry for the name that the program reports
 }
 
-// Quirks describe how an agent deviates from the protocol.
+// Quirks describe how an agent deviates from the protocol, or adds to it.
 type Quirks struct {
-	// LateHistory: the agent ends the replay of a loaded session with available_commands_update. For other agents, only
-	// silence shows the end of the replay.
+	// LateHistory is set if the agent ends the replay of a loaded session with available_commands_update. For other
+	// agents, only silence shows the end of the replay.
 	LateHistory bool
-	// TotalUsage: the agent reports the usage of the whole session, counted since its process loaded the session.
+	// TotalUsage is set if the agent reports the usage of the whole session since its process loaded the session.
 	TotalUsage bool
-	// Notices: the agent adds its own text to the answer. It reports an error as "Error: " with the reason, and then
-	// ends the turn normally. It reports anything else as "Info: " with a text.
+	// Notices is set if the agent adds its own text to the answer. "Error: " introduces an error, after which the agent
+	// ends the turn normally. "Info: " introduces any other text.
 	Notices bool
-	// HidesTrouble: the agent ends a turn normally if its model's stream broke or the model refused to answer.
+	// HidesTrouble is set if the agent ends the turn normally after its model's stream broke or the model refused to
+	// answer.
 	HidesTrouble bool
-	// Forgets: the agent removes the prompt of a turn from its session in two cases: the turn is cancelled while the
-	// model answers, or it fails before a tool ran.
+	// Forgets is set if the agent can remove the prompt of a turn from its session. It does so if the turn was
+	// cancelled while the model answered, or failed before a tool ran.
 	Forgets bool
-	// PlanFiles: the agent names the file of a plan that it wants to carry out, and reports a change of its mode as
-	// text.
+	// PlanFiles is set if the agent names the file of a plan for which it requests approval, and announces changes of
+	// its mode as text.
 	PlanFiles bool
-	// DropsPictures: the agent accepts pictures, but passes them on only to a model that reads pictures; see
-	// session.eyes.
+	// DropsPictures is set if the agent accepts pictures, but drops them if its model reads none; see session.eyes.
 	DropsPictures bool
-	// MissingIsEmpty: before the agent creates a file, it reads the file, and gives up after any error. So ductor
-	// reports a missing file as empty.
+	// MissingIsEmpty is set if the agent reads a file before it creates it, and stops on an error. ductor then reports
+	// a missing file as empty.
 	MissingIsEmpty bool
-	// CommandMarks are characters that start commands. A prompt that starts with one of them would not reach the model
-	// unchanged.
+	// CommandMarks lists the characters that start commands. A prompt that starts with such a character would not reach
+	// the model unchanged.
 	CommandMarks string
-	// AuthMethod returns the method for a log-in without a user. It is used if an agent with this environment rejects a
-	// session because it is not logged in. It returns "" if it knows no such method. It may be nil.
+	// AuthMethod returns the method for a log-in without a user, or "" if env allows none. It is called after the agent
+	// rejected a session because it was not logged in. It may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
-	// KindOf classifies an error of the agent. nil means the function KindOf.
+	// KindOf classifies an error of the agent. nil means the package's KindOf.
 	KindOf func(code int, text string) cli.FailureKind
 }
 
 // ToolQuirks describe how an agent reports its tools.
 type ToolQuirks struct {
-	// Name returns the agent's own name of a tool. nil uses the kind.
+	// Name returns the agent's own name of a tool. nil means the tool's kind.
 	Name func(id, kind, title string) string
-	// InputOf derives the input of a requested tool from the agent's description, for an agent that sends no input. It
-	// returns nil if the description does not cover everything that the tool would do. It may be nil.
+	// InputOf derives the input of a requested tool from the agent's description. It is for agents that send no input.
+	// It returns nil if the description does not cover everything that the tool would do. It may be nil.
 	InputOf func(Wish) json.RawMessage
-	// Failure finds the exit code in a command's output, or the reason why the command failed. It may be nil.
+	// Failure parses a command's output for its exit code, or the reason of its failure. It may be nil.
 	Failure func(output string) (code *int, why string)
 }
 
 // Wish is an agent's description of a tool that it wants to use.
 type Wish struct {
 	Tool, Kind, Title string
-	Text              string // that comes with it
-	Changes           int    // number of files with shown changes
+	Text              string // text that comes with the request
+	Changes           int    // number of files whose changes the agent shows
 }
 
 func (o *Options) command(req cli.Request, key string) cli.Command {
@@ -165,7 +172,7 @@ func (o *Options) argv(req cli.Request) []string {
 		more = o.Argv(req)
 	}
 	h, _ := o.listed(req.Permission)
-	return slices.Concat(o.Args, more, h.Args, req.ExtraArgs)
+	return slices.Concat(o.Args, more, h.Args, o.projectArgs(req), req.ExtraArgs)
 }
 
 func (o *Options) env(req cli.Request) []string {
@@ -173,27 +180,28 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers)         // a session gets the variables of the others
-	if h, _ := o.listed(req.Permission); len(h.Env) > 0 { // nothing else may change these
-		all := maps.Clone(req.Env)
-		if all == nil {
-			all = map[string]string{}
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
+	if vars := o.vars(req); len(vars) > 0 {       // later variables must not override these
+		for name, value := range req.Env {
+			if _, held := vars[name]; !held {
+				vars[name] = value
+			}
 		}
-		maps.Copy(all, h.Env)
-		req.Env = all
+		req.Env = vars
 	}
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key returns a digest of the settings of a process: its command line, its environment and its working directory
-// (agents read a project's settings there). Requests with the same key share a process.
+// key returns a digest of the settings of a process: its command line, its environment and its working directory, where
+// agents read a project's settings. Requests with the same key share a process. An agent reads settings that were just
+// allowed in a new process.
 func (o *Options) key(req cli.Request) string {
-	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
+	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }
 
-// settings returns a digest of the settings of a session. A request with a different digest needs another session.
+// settings returns a digest of the settings of a session. Requests with different digests need different sessions.
 func (o *Options) settings(req cli.Request) string {
-	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
+	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }
 
 func checkDirs(req cli.Request) error {
@@ -205,7 +213,7 @@ func checkDirs(req cli.Request) error {
 	return nil
 }
 
-// mcpServers returns the servers in the protocol's format, without those that the agent cannot reach.
+// mcpServers converts servers to the protocol's format. It omits servers that the agent cannot reach.
 func mcpServers(servers []cli.ToolServer, http bool) []any {
 	list := []any{}
 	for _, s := range servers {

@@ -13,18 +13,18 @@ import (
 	"ductor/cli"
 )
 
-// Holding is how an agent is held to a permission mode. Empty fields change nothing. An empty Holding is for an agent
-// that is held without any change.
+// Holding describes how ductor makes an agent respect a permission mode. An empty Holding means that the agent respects
+// the mode without any setting.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // the agent's own mode
-	Option string            `toml:"option"` // the id of another option of its sessions, and
-	Value  string            `toml:"value"`  // the value of that option, such as "true"
-	Env    map[string]string `toml:"env"`    // added to the environment of its process
-	Args   []string          `toml:"args"`   // added to its command line
+	Option string            `toml:"option"` // ID of another session option
+	Value  string            `toml:"value"`  // value of Option, such as "true"
+	Env    map[string]string `toml:"env"`    // added to the environment of the process
+	Args   []string          `toml:"args"`   // added to the command line
 }
 
-// agentModes returns the names that agents use for a mode, without case and punctuation, the best name first. For
-// accept-edits, agents must still ask: their own modes for that would allow more than ductor does.
+// agentModes returns the names that agents use for a mode, the best name first, without case and punctuation.
+// Accept-edits has the names of ask: the agents' own modes for accept-edits allow more than ductor does.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
@@ -32,19 +32,20 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		// not autopilot, which continues without a prompt
+		// autopilot is missing because it continues without a prompt
 		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
 		return []string{"default", "ask", "askalways", "manual", "approve", "readonly"}
 	}
 }
 
-// usualModes returns the names of modes in which agents work without a restriction of their own.
+// usualModes returns the names of modes in which agents work without additional restrictions.
 func usualModes() []string {
 	return append(agentModes(cli.Ask), "normal", "agent", "code", "build", "act")
 }
 
-// listed returns the entry of Holds for a mode. In accept-edits an agent asks as in ask, and ductor accepts edits.
+// listed returns the entry of Holds for a mode. Without an entry for accept-edits it returns the entry for ask, because
+// ductor itself accepts the edits.
 func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	h, ok := o.Holds[cmp.Or(mode, cli.Ask)]
 	if !ok && mode == cli.AcceptEdits {
@@ -53,12 +54,13 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns how the agent is held to a mode, given its own modes. caveat explains in one sentence which part of
+// holding returns how the agent is held to the mode of a request, given its own modes. caveat explains in one sentence which part of
 // the mode the agent does not support. If held is false, ductor runs no turn in the mode.
-func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, caveat string, held bool) {
+func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
+	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
-		if len(h.Env)+len(h.Args) == 0 { // a mode could replace what its process was started with
-			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // it may be in the mode of an earlier turn
+		if len(h.Env)+len(h.Args) == 0 { // a mode could override variables and arguments
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // the agent may still be in the mode of an earlier turn
 		}
 		return h, "", true
 	}
@@ -76,23 +78,30 @@ func (o *Options) holding(mode cli.PermissionMode, own []string) (h Holding, cav
 	case cli.Auto:
 		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
 	case cli.Plan:
-		return h, "not available, because nothing keeps this agent from changing files. " + howToHold, false
+		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
 	}
-	return h, "not available, because nothing makes this agent ask. " + howToHold, false
+	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
 }
 
-// lacks reports whether only the environment or the arguments of the catalogue hold the agent to the mode, and its
-// process was started without them. That happens if a wrapper starts a program that reports another name.
+// lacks reports whether the mode needs variables or arguments of the catalogue, but the process was started without
+// them. This happens if a wrapper starts a program that reports another name.
 func (o *Options) lacks(mode cli.PermissionMode) bool {
 	h, _ := (&Options{Holds: o.reported.Holds}).listed(mode)
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold tells users what they can do about an agent that is not held to a mode.
-const howToHold = "Choose auto or bypass in /permissions, or add what holds it to the agent's settings, as " +
-	"\"How other agents are held\" on the page about agents shows"
+// howToHold tells users what they can do about an agent that is not held to the mode of a request. The mode of a request
+// without a user, such as a consultation, is not that of /permissions.
+func howToHold(req cli.Request) string {
+	choose := "Choose auto or bypass in /permissions"
+	if !req.Attended {
+		choose = "Use another agent for this"
+	}
+	return choose + ", or add what holds it to the agent's settings, as \"How other agents are held\" on the page " +
+		"about agents shows"
+}
 
-// oneOf returns the offered mode that matches the first possible one of names, or "".
+// oneOf returns the offered mode that matches the earliest possible entry of names, or "".
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -104,16 +113,16 @@ func oneOf(names, offered []string) string {
 
 var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`) })
 
-// bareMode returns the name of a mode without case, punctuation and the leading part of an address.
+// bareMode returns the name of a mode in lower case, without punctuation and without the path of a URI.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// holding returns how the session is held to the mode of a request. It returns a Failure if the session does not offer
-// what holds it.
+// holding returns the settings with which the session respects the mode of a request. It returns a Failure if the
+// session does not offer the necessary mode.
 func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, mode := s.process.options(), req.Permission
-	h, caveat, held := o.holding(mode, s.offers.mode.ids())
+	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
 		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)
@@ -124,7 +133,7 @@ func (s *session) holding(req cli.Request) (h Holding, caveat string, err error)
 	return h, caveat, nil
 }
 
-// setMode holds the session to the permission mode of a request.
+// setMode makes the session respect the permission mode of a request.
 func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	h, _, err := s.holding(req)
 	if err != nil {
@@ -142,9 +151,9 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on, and ductor uses it to
-// decide the agent's requests. If the agent has no suitable mode, or its modes are unknown, it may act without asking
-// in some cases.
+// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on. ductor decides the
+// agent's requests by the mode at once. The error matches errors.ErrUnsupported if the agent has no suitable mode, if
+// the mode needs another process, or if the turn was resumed.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {
@@ -152,7 +161,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	}
 	next, o := t.Req, t.s.process.options()
 	next.Permission = mode
-	another := o.key(next) != o.key(t.Req) // a process keeps its environment and its arguments
+	another := o.key(next) != o.key(t.Req) // the environment and arguments of a process cannot change
 	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
@@ -165,7 +174,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// permit sets the permission mode for the remaining part of the turn. The caller holds s.mu.
+// permit sets the permission mode for the rest of the turn. The caller holds s.mu.
 func (t *liveTurn) permit(mode cli.PermissionMode) {
 	t.permission = mode
 	t.s.workspace.allow(mode)
@@ -180,14 +189,14 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides a permission request. why is the reason of a denial. Even if a tool list allows a tool, verdictOn
-// does not allow it to touch a protected file.
+// verdictOn decides a permission request, or leaves it to a user. why is the reason of a denial. The tool lists allow
+// no tool to touch a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
 	}
 	switch {
-	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
+	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is no tool
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
@@ -202,16 +211,16 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names reports whether a tool names any of files, as its objects or in its input.
+// names reports whether a tool's paths or input name one of files.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
-// Decide implements cli.Decider. The agent does not get the reason of a denial, because the protocol has no place for
-// it. The event shows that to users. The goroutine of the turn sends the reply after it has handled everything that the
-// agent sent before. Decide does not wait for that, because that goroutine may wait for the caller. If the turn is
-// detached before, the next process of ductor asks again.
+// Decide implements cli.Decider. Only users see the reason of a denial, because the protocol cannot pass it on. The
+// turn's goroutine sends the reply after it has handled the agent's earlier messages. Decide does not wait for the
+// reply, because that goroutine may wait for the caller. If ductor detaches from the turn first, the next process asks
+// again.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var said decided
@@ -232,7 +241,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// permitted returns the request with the current permission mode.
+// permitted returns the turn's request with the current permission mode.
 func (t *liveTurn) permitted() cli.Request {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

@@ -36,7 +36,7 @@ func TestPermissionModes(t *testing.T) {
 	for agent, offered := range agents {
 		for _, mode := range cli.PermissionModes() {
 			key := agent + " " + string(mode)
-			h, caveat, held := (&Options{}).holding(mode, offered)
+			h, caveat, held := (&Options{}).holding(cli.Request{Permission: mode}, offered)
 			refused := slices.Contains(refuses, key)
 			if h.Mode != want[agent][mode] || held == refused ||
 				(caveat != "") != (refused || slices.Contains(caveats, key)) {
@@ -49,7 +49,7 @@ func TestPermissionModes(t *testing.T) {
 	for mode, want := range map[cli.PermissionMode]bool{
 		cli.Ask: true, "": true, cli.AcceptEdits: true, cli.Plan: false,
 	} {
-		h, _, held := o.holding(mode, []string{"act"})
+		h, _, held := o.holding(cli.Request{Permission: mode}, []string{"act"})
 		if held != want || held && (h.Mode != "" || h.Env["ASK"] != "1") {
 			t.Errorf("%s: %+v, held %v", mode, h, held)
 		}
@@ -63,7 +63,7 @@ func TestAModeThatAnEnvironmentHolds(t *testing.T) {
 	for mode, env := range map[cli.PermissionMode]string{
 		cli.Ask: "approve", cli.Auto: "smart_approve", cli.Bypass: "auto",
 	} {
-		h, _, held := o.holding(mode, []string{"auto", "approve", "smart_approve", "chat"})
+		h, _, held := o.holding(cli.Request{Permission: mode}, []string{"auto", "approve", "smart_approve", "chat"})
 		if !held || h.Mode != "" || h.Env["GOOSE_MODE"] != env {
 			t.Errorf("%s: %+v, held %v", mode, h, held)
 		}
@@ -82,7 +82,7 @@ func TestAWrapperOfAKnownAgent(t *testing.T) {
 		session := s.Agent().(*session)
 		for _, mode := range []cli.PermissionMode{cli.Plan, cli.Ask, cli.AcceptEdits} {
 			_, _, err := session.holding(cli.Request{Permission: mode})
-			unheld := provider.Unheld(mode)
+			unheld := provider.Unheld(cli.Request{Permission: mode})
 			if (err != nil) != refused || (unheld != "") != refused ||
 				refused && (!strings.Contains(unheld, "OpenCode") || !strings.Contains(unheld, "add holds")) {
 				t.Errorf("%s, %s: %v, unheld %q", name, mode, err, unheld)

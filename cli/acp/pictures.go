@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// methodModels lists the models of Qwen Code, and the kinds of input that each model reads. Qwen Code accepts pictures
-// for every model, and replaces them by words if the model reads none.
+// methodModels lists the models of Qwen Code, with the kinds of input that each model reads. Qwen Code accepts pictures
+// for every model, but replaces them by a text if the model reads none.
 const methodModels = "qwen/status/workspace/providers"
 
 // modelsRead is the answer to methodModels.
@@ -21,7 +21,7 @@ type modelsRead struct {
 			Active bool   `json:"isCurrent"`
 			Reads  *struct {
 				Image bool `json:"image"`
-			} `json:"modalities"` // nil if it is unknown before the model is used
+			} `json:"modalities"` // nil if it is unknown until the first use of the model
 		} `json:"models"`
 	} `json:"providers"`
 }
@@ -32,15 +32,15 @@ type eyes string
 const (
 	eyesOpen    eyes = "open"
 	eyesShut    eyes = "shut"
-	eyesUnknown eyes = "unknown" // the agent does not report it
+	eyesUnknown eyes = "unknown" // the agent does not report the ability
 )
 
-// eyesOf reports whether a model reads pictures itself, or another configured model reads them for it. An empty model
-// means the current model.
+// eyesOf returns whether a model reads pictures, either itself or through another configured model. An empty model
+// means the current one.
 func (m modelsRead) eyesOf(model string) eyes {
 	found := eyesUnknown
 	for _, p := range m.Providers {
-		if p.Name == "qwen-oauth" && !p.Current { // it is listed even without a log-in
+		if p.Name == "qwen-oauth" && !p.Current { // such a model is listed even without a log-in
 			continue
 		}
 		for _, one := range p.Models {
@@ -55,7 +55,7 @@ func (m modelsRead) eyesOf(model string) eyes {
 	return found
 }
 
-// eyes reports whether the agent, with the model of a turn, reads pictures.
+// eyes returns whether the agent reads pictures in a turn with the given model.
 func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:
@@ -73,8 +73,8 @@ func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	return models.eyesOf(want)
 }
 
-// withoutUnread removes the pictures of a request if its model reads none. warning notifies the user; it is nil if
-// nothing was removed.
+// withoutUnread removes the pictures from a request if the model cannot read them. warning is an event for the user; it
+// is nil if nothing was removed.
 func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.Request, warning cli.Event) {
 	if len(req.Images) == 0 {
 		return req, nil

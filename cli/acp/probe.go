@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth calls Options.Auth. Without that, it opens a session and closes it again.
+// Auth calls Options.Auth. If that is nil, it opens a session and closes it again.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if p.opts.Auth != nil {
 		return p.opts.Auth(ctx)
@@ -45,8 +45,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	return auth
 }
 
-// Models lists the models that users can choose: those in Options, or else those that the agent offers in a session
-// that is never used.
+// Models lists the models for users: the models in Options, or else the models that the agent offers in a session
+// without turns.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if len(p.opts.Models) > 0 {
 		return slices.Clone(p.opts.Models), nil
@@ -85,16 +85,19 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list, nil
 }
 
-// endProbe ends a session that was opened for a question. The agent forgets it, if it can.
+// endProbe closes a session that was opened only to query the agent. The agent deletes the session if it can.
 func (s *session) endProbe(ctx context.Context) error {
 	if s.process.hello.Capabilities.Session.Delete != nil {
-		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // it is only left over
+		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // best effort
 	}
 	return s.live.Close(context.WithoutCancel(ctx))
 }
 
-// private starts a process that serves only its caller, who ends it. The error is a *cli.Failure.
+// private starts a process that serves only the caller. The caller must stop it. Errors are *cli.Failure.
 func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess, error) {
+	if err := p.opts.checkProject(req); err != nil {
+		return nil, err
+	}
 	cmd := p.opts.command(req, "")
 	cmd.For.Mode = "" // no process resumes it
 	proc, err := p.pool.Private(ctx, cmd)
@@ -104,7 +107,7 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 	return proc, nil
 }
 
-// probe opens a session in a process of its own, for a question.
+// probe opens a session in a separate process in order to query the agent.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	var opened *session
 	join := func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	leaveWait = 300 * time.Millisecond // for an idle process to end after its input ends
-	maxServed = 128                    // concurrent requests of an agent; waiting for a command is one
-	maxEarly  = 64                     // sessions whose offers come before their name
+	leaveWait = 300 * time.Millisecond // for an idle process to exit after its input was closed
+	maxServed = 128                    // concurrent requests of an agent, including waiting for a command
+	maxEarly  = 64                     // sessions whose options the agent sends before their ID
 )
 
-// agentProcess is one process of the agent with its sessions. Safe for concurrent use.
+// agentProcess is one process of the agent, with its sessions. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
 	provider *Provider
-	opts     atomic.Pointer[Options] // with the quirks of the program, once it has answered
+	opts     atomic.Pointer[Options] // with the program's quirks after the handshake
 	sessions shared.Members[*session]
-	early    sync.Map // offers in sessions that the agent has not named yet: cli.AgentSessionID to *update
+	early    sync.Map // first options of sessions whose ID the agent has not sent yet: cli.AgentSessionID to *update
 
-	// hello is valid when the process is ready.
+	// hello is the agent's answer to the handshake. It is valid when the process is ready.
 	hello initialized
 
 	served  atomic.Int64 // current number of served requests
-	serving sync.Map     // the requests that are being served: id to context.CancelCauseFunc
+	serving sync.Map     // requests that ductor is serving: ID to context.CancelCauseFunc
 }
 
 // Greet implements shared.Server. It performs the handshake.
@@ -43,12 +43,12 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
-			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor tells the user the command
+			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor shows the command to the user
 			"elicitation": map[string]none{"form": {}, "url": {}},
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent answers after it has loaded
+	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // it answers once it has loaded
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -73,7 +73,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	return nil
 }
 
-// become applies the quirks of a program, and its ways to log in.
+// become applies the quirks of the program, and records its ways to log in.
 func (proc *agentProcess) become(program string, logins []cli.Login) {
 	o := *proc.options()
 	o.quirks, o.advice = o.quirksOf(program), o.loginAdvice(logins)
@@ -84,8 +84,8 @@ func (proc *agentProcess) become(program string, logins []cli.Login) {
 
 func (proc *agentProcess) options() *Options { return proc.opts.Load() }
 
-// call sends a request and waits for its answer, but not longer than Options allow. If the agent answered with an
-// error, the chain contains an *rpc.Error.
+// call sends a request and waits for the answer, at most for Options.CallLimit. If the agent answers with an error, the
+// returned error wraps an *rpc.Error.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
 	return proc.callFor(ctx, proc.options().CallLimit, method, params, result)
 }
@@ -100,8 +100,7 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond and refuse answer a request of the agent. They ignore errors: if the agent has ended, other code notices
-// that.
+// respond and refuse answer a request of the agent. They ignore errors: other code notices if the agent has exited.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
@@ -110,7 +109,7 @@ func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
 }
 
-// news is an event of a session. One field is set.
+// news is an event for a session. Exactly one field is set.
 type news struct {
 	update  *update
 	ask     *ask
@@ -122,20 +121,20 @@ type news struct {
 // Changed implements rpc.Handler. It notifies every session.
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
-// keepEarly keeps the offers in a session that the agent has not named yet. Only the reading goroutine calls it.
+// keepEarly stores an update of a session whose ID the agent has not sent yet. Only the reading goroutine calls it.
 func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
 	kept := 0
 	proc.early.Range(func(any, any) bool {
 		kept++
 		return true
 	})
-	if kept >= maxEarly { // of sessions that were closed, or never opened
+	if kept >= maxEarly { // their sessions were closed or never opened
 		proc.early.Clear()
 	}
 	proc.early.Store(id, u)
 }
 
-// updated delivers an update to its session. An agent may report its offers before it has sent the session's id.
+// updated delivers an update to its session. Some agents send a session's options before its ID.
 func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)
@@ -153,7 +152,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
 		var p updateParams
-		var mismatch *json.UnmarshalTypeError // only in its field
+		var mismatch *json.UnmarshalTypeError // only one field is unreadable
 		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
 		}
@@ -161,7 +160,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 			var named struct {
 				Update map[string]json.RawMessage `json:"update"`
 			}
-			_ = json.Unmarshal(m.Params, &named) // it was read before
+			_ = json.Unmarshal(m.Params, &named) // the same JSON was parsed before
 			_, p.Update.titled = named.Update["title"]
 		}
 		proc.updated(p, m)
@@ -179,7 +178,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	}
 }
 
-// Requested handles a request: for permission, or for a service to the agent.
+// Requested implements rpc.Handler. It handles requests for permission, forms, files and commands.
 func (proc *agentProcess) Requested(m rpc.Message) bool {
 	if m.Method == methodAsk || m.Method == methodElicit {
 		proc.asked(m)
@@ -192,7 +191,7 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 	return serve != nil
 }
 
-// asked handles a request for permission or with a form.
+// asked handles a request for permission, or with a form.
 func (proc *agentProcess) asked(m rpc.Message) {
 	a := &ask{id: m.ID, raw: m.Params}
 	err := json.Unmarshal(m.Params, &a.params)
@@ -212,16 +211,16 @@ func (proc *agentProcess) asked(m rpc.Message) {
 	}
 }
 
-// serveRequest serves an agent's request for files or commands.
+// serveRequest serves an agent's request to access a file or to run a command.
 func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	var p sessionParams
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case proc.State() == shared.Detached: // the next process answers it
+	case proc.State() == shared.Detached: // the next process of ductor answers it
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case proc.Peer().Past(): // the previous process served it, or it is lost
+	case proc.Peer().Past(): // the previous process of ductor served the request, or it is lost
 		s.noteServed(m, nil, lostEnd(m.Method))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:
@@ -254,10 +253,10 @@ func (proc *agentProcess) serveOne(ctx context.Context, m rpc.Message, s *sessio
 	}
 }
 
-// service serves one method.
+// service serves one method of the client.
 type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
 
-// serving returns f with decoding of its parameters.
+// serving returns a service that decodes the parameters and calls f.
 func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
 	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
 		var p P

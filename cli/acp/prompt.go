@@ -12,12 +12,16 @@ import (
 	"ductor/cli"
 )
 
-// maxImage is the maximum size of a sent picture, in bytes.
+// maxImage limits the size of a picture, in bytes.
 const maxImage = 20 << 20
 
-// prepare applies the settings of req and returns its prompt. Errors are a *cli.Failure or those of agentProcess.call.
+// prepare applies the settings of req and returns its prompt. Errors are either *cli.Failure or returned by
+// agentProcess.call.
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
+	if err == nil {
+		err = s.process.options().checkProject(req) // the settings may be new
+	}
 	if err == nil {
 		err = s.setModel(ctx, req)
 	}
@@ -41,7 +45,8 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	return blocks, n, nil
 }
 
-// setModel sets the model and the effort of the session. An empty one means the agent's own choice.
+// setModel sets the model and the effort of the session. If one of them is empty in req, the agent's own choice
+// applies.
 func (s *session) setModel(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	model := cmp.Or(string(req.Model), s.offers.model.original)
@@ -67,8 +72,8 @@ func (s *session) setModel(ctx context.Context, req cli.Request) error {
 		strings.Join(effort.ids(), ", "))
 }
 
-// blocks returns the prompt in the protocol's format. The protocol has no place for system prompts. So blocks adds them
-// to the text of a prompt if the session does not have them yet.
+// blocks returns the prompt in the protocol's format. The protocol has no field for system prompts, so blocks adds them
+// to the prompt's text unless the session already contains them.
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.options().Agent
 	text := req.Prompt
@@ -98,7 +103,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	return blocks, nil
 }
 
-// command returns a command of the agent's own as a prompt, without anything before it.
+// command returns a command of the agent as a prompt. Nothing precedes the command.
 func (s *session) command(req cli.Request) ([]block, error) {
 	text := req.Prompt
 	if req.Task == cli.TaskCompact {
@@ -111,7 +116,7 @@ func (s *session) command(req cli.Request) ([]block, error) {
 	return []block{{Type: "text", Text: text}}, nil
 }
 
-// compaction returns the command that shortens the context, or "" if the agent offers none.
+// compaction returns the agent's command that shortens the context, or "" if the agent offers none.
 func (s *session) compaction() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,11 +134,10 @@ func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	return slices.Clone(s.offers.commands), nil
 }
 
-// wordJoiner is invisible. It is not white space, because agents would remove that.
+// wordJoiner is an invisible character. Agents do not remove it, because it is not white space.
 const wordJoiner = "\u2060"
 
-// AsText changes a prompt that starts with one of marks, so that it reaches the model as text. Otherwise the agent
-// would read it as a command.
+// AsText changes a prompt that starts with a character in marks, so that the agent does not treat it as a command.
 func AsText(prompt, marks string) string {
 	begin := strings.TrimSpace(prompt)
 	if begin != "" && strings.ContainsAny(begin[:1], marks) {

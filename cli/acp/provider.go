@@ -12,22 +12,23 @@ import (
 	"ductor/cli/shared"
 )
 
-// Provider is one agent. Safe for concurrent use.
+// Provider implements cli.Provider for one agent. Safe for concurrent use.
 type Provider struct {
 	opts Options
 
 	pool *shared.Pool[*agentProcess]
 	live shared.Dialect[news]
-	// offered has the modes of the session that was opened last. It is nil before the first session.
+	// offered contains the modes of the session that was opened last. It is nil before the first session.
 	offered atomic.Pointer[[]offer]
-	// reported is the entry of the catalogue by the name that the process that started last reported; nil before.
+	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
+	// process has started.
 	reported atomic.Pointer[Entry]
-	efforts  sync.Map                    // of models, as sessions showed them: string to choice
-	lists    atomic.Pointer[bool]        // whether the agent lists its sessions; nil if unknown
-	logins   atomic.Pointer[[]cli.Login] // that the process that started last offered
-	method   atomic.Pointer[string]      // of the last successful log-in
-	spent    spent                       // by the sessions
-	// late is set if the agent has ever sent text after the reply that ends a turn.
+	efforts  sync.Map                    // effort setting of each model, as sessions showed it: string to choice
+	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown
+	logins   atomic.Pointer[[]cli.Login] // ways to log in that the last started process offered
+	method   atomic.Pointer[string]      // method of the last successful log-in
+	spent    spent                       // cost of the sessions
+	// late is set if the agent has sent text after the reply that ended a turn.
 	late atomic.Bool
 }
 
@@ -36,6 +37,8 @@ var (
 	_ cli.Limited    = (*Provider)(nil)
 	_ cli.ModeHolder = (*Provider)(nil)
 	_ cli.Sharer     = (*Provider)(nil)
+
+	_ cli.ProjectReader = (*Provider)(nil)
 )
 
 // New returns a Provider. It starts no process.
@@ -48,6 +51,9 @@ func New(o Options) *Provider {
 	}
 	maps.Copy(holds, o.Holds)
 	o.Holds, o.known = holds, known
+	if len(o.Project.Files) == 0 {
+		o.Project = known.Project
+	}
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
@@ -89,21 +95,21 @@ func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(re
 
 // Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
-	caveat, _ := p.held(permission)
+	caveat, _ := p.held(cli.Request{Permission: permission, Attended: true})
 	return caveat
 }
 
 // Unheld implements cli.ModeHolder.
-func (p *Provider) Unheld(permission cli.PermissionMode) string {
-	caveat, held := p.held(permission)
+func (p *Provider) Unheld(req cli.Request) string {
+	caveat, held := p.held(req)
 	if held {
 		return ""
 	}
 	return caveat
 }
 
-// held reports whether the agent is held to a mode, as far as that is known.
-func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool) {
+// held reports whether the agent is held to the mode of a request, as far as that is known.
+func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {
 		return "", true
@@ -112,11 +118,11 @@ func (p *Provider) held(permission cli.PermissionMode) (caveat string, held bool
 	if reported := p.reported.Load(); reported != nil {
 		o.reported = *reported
 	}
-	_, caveat, held = o.holding(permission, choice{values: *offered}.ids())
+	_, caveat, held = o.holding(req, choice{values: *offered}.ids())
 	return caveat, held
 }
 
-// learn records the efforts of a session's model.
+// learn records the efforts of the session's current model.
 func (p *Provider) learn(o offers) {
 	if o.model.current != "" {
 		p.efforts.Store(o.model.current, o.effort)

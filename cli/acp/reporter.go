@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// reporter converts the updates of one turn to events. It is pure: the same updates give the same events.
+// reporter converts the updates of one turn to events. It does no I/O, and the same updates result in the same events.
 type reporter struct {
 	out    *turn.Emitter
 	dir    string
@@ -20,10 +20,10 @@ type reporter struct {
 
 	message message
 	tools   tools
-	held    string // a chunk that may be an error
-	calls   int    // of the model, as far as the agent reports them
-	ran     bool   // a tool ran
-	cut     bool   // the turn must end
+	held    string // text that may be an error; see notice
+	calls   int    // number of model calls, as far as the agent reports them
+	ran     bool   // whether a tool ran
+	cut     bool   // whether the turn is to end
 	denials []cli.Denial
 	fill    cli.Fill
 }
@@ -57,19 +57,19 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say adds a piece to the message called id.
+// say adds text to the message id.
 func (r *reporter) say(id, text string) { r.out.Text(r.message.piece(id, text, r.out.Now())) }
 
 // message is the current message.
 type message struct {
 	repeats
-	block  int  // counts the blocks that tools separate
-	parted bool // the next text starts another block
+	block  int  // number of the current block; a tool starts a new block
+	parted bool // the next text starts a new block
 	key    string
 }
 
-// piece returns the new part of the text of a piece, and the key of its message, which the agent calls id. Text after a
-// tool starts a new paragraph, even in the same message.
+// piece returns the new part of a text, and the key of its message. id is the agent's ID of the message. Text after a
+// tool starts a new paragraph, even within a message.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -79,32 +79,33 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that is held back. The message ended before this text had completely repeated the earlier text.
+// held returns the held text and releases it. The message ended before the text had repeated all of the earlier text.
 func (m *message) held() (key, text string) {
 	text = m.again
 	m.repeats = repeats{}
 	return m.key, text
 }
 
-// repeats removes repeated text from one message. If its stream breaks, an agent pauses, asks its model again and sends
-// the beginning of the message a second time. Text that repeats without a pause is the model's own, so it stays.
+// repeats removes repeated text from one message. If the model's stream breaks, the agent pauses, queries the model
+// again and sends the beginning of the message a second time. Text that repeats without a pause comes from the model
+// and stays.
 type repeats struct {
 	said  []byte
 	last  time.Time // time of the last piece
-	anew  bool      // the next text may start the message again
-	again string    // text since then, if said starts with it
+	anew  bool      // the next text may repeat the beginning of the message
+	again string    // held text since the pause: said starts with it
 }
 
-// repeatPause is the shortest pause after which a message may start again. Gemini and Qwen Code wait for a second
-// before they ask their model again, but ductor may not notice all of that second.
+// repeatPause is the minimum pause before a repetition. Gemini and Qwen Code wait one second before they query the
+// model again, but ductor may notice a shorter pause.
 const repeatPause = 700 * time.Millisecond
 
-// fresh returns the new part of a piece. If a piece may be the start of a repetition, fresh holds it back until that is
-// clear.
+// fresh returns the new part of a text. It holds back text that may be the start of a repetition until more text
+// decides.
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
 		r.anew = true
-		if begins(text, string(r.said)) { // an earlier restart of the message failed too
+		if begins(text, string(r.said)) { // the second attempt failed too
 			r.again = ""
 		}
 	}
@@ -120,13 +121,13 @@ func (r *repeats) fresh(text string, now time.Time) string {
 	return text
 }
 
-// begins reports whether a starts with b, or b with a.
+// begins reports whether one of a and b is a prefix of the other.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 // emitHeldRepeat emits the held text of the message.
 func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
 
-// tool handles a tool call or an update of one.
+// tool handles a tool call, or an update of a tool call.
 func (r *reporter) tool(c toolCall) {
 	if c.ID == "" {
 		return
@@ -142,7 +143,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 }
 
-// call returns the known state of a tool call, and merges in the agent's new data.
+// call merges the agent's data into the known state of a tool call, and returns the state.
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools.all[c.ID]
 	if t == nil {
@@ -156,7 +157,7 @@ func (r *reporter) call(c toolCall) *tool {
 	return t
 }
 
-// startTool shows that a tool runs.
+// startTool emits that a tool runs.
 func (r *reporter) startTool(t *tool) {
 	r.showTool(t)
 	if t.phase == toolWaits {
@@ -164,7 +165,7 @@ func (r *reporter) startTool(t *tool) {
 	}
 }
 
-// showTool shows the last known state of a tool, which may not be allowed yet.
+// showTool emits the last known state of a tool, which may still wait for permission.
 func (r *reporter) showTool(t *tool) {
 	before := t.shown
 	t.shown = t.began(r.dir)
@@ -198,7 +199,7 @@ func (r *reporter) endTool(t *tool, status string) {
 	r.out.ToolEnd(end)
 }
 
-// deny shows that a tool was not allowed.
+// deny emits that a tool was denied.
 func (r *reporter) deny(t *tool, why string) {
 	r.showTool(t)
 	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})

@@ -8,7 +8,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// outcome returns the result of the turn. This is the agent's own result, unless ductor interrupted the turn.
+// outcome returns the result of the turn: the agent's own result, unless ductor interrupted the turn.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
 	var r cli.Result
 	if t.reply != nil {
@@ -21,7 +21,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 	return cut
 }
 
-// replied returns the result in the agent's answer to the prompt.
+// replied returns the result from the agent's reply to the prompt.
 func (t *liveTurn) replied() cli.Result {
 	o := t.s.process.options()
 	if t.reply.Error != nil {
@@ -44,7 +44,7 @@ func (t *liveTurn) replied() cli.Result {
 			r.Err = hiddenTrouble(o.Agent, t.Out.Answer(), r)
 		}
 	case "cancelled":
-		if len(t.reporter.denials) > 0 { // some agents end the turn then
+		if len(t.reporter.denials) > 0 { // some agents end the turn after a denial
 			break
 		}
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
@@ -60,9 +60,9 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble is for agents with HidesTrouble, which end a failed turn normally. It returns the failure of a turn
-// with one model call, or nil. An agent reports the tokens of a call together with the end of the answer, so an answer
-// without tokens was cut off.
+// hiddenTrouble returns the hidden failure of a turn with one model call, or nil. It is for agents with HidesTrouble,
+// which end a failed turn normally. Such an agent reports tokens only at the end of a call, so an answer without tokens
+// was cut off.
 func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
@@ -73,7 +73,7 @@ func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	return nil
 }
 
-// counted returns the usage of a turn, as far as the agent reports it.
+// counted returns a result with the usage and cost of the turn, as far as the agent reports them.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
 	switch u, q := p.Usage, p.Meta.Quota; {
@@ -103,6 +103,6 @@ func (s *session) counted(p prompted) cli.Result {
 	return r
 }
 
-// picksModel reports whether an id lets Gemini choose the model, such as "auto". Gemini names the chosen model for the
-// first call of a turn, and counts later calls under the id.
+// picksModel reports whether an ID such as "auto" lets Gemini choose the model. Gemini then reports the chosen model
+// for the first call of a turn, and counts later calls under the ID.
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

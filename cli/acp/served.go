@@ -13,28 +13,28 @@ import (
 	"ductor/cli/rpc"
 )
 
-// served is a step that ductor took for the agent, or the end of a command.
+// served is a file access or a command that ductor performed for the agent, or the end of such a command.
 type served struct {
 	call     toolCall // empty for the end of a command
-	terminal string   // of the command; empty for a file
+	terminal string   // terminal of the command; empty for a file
 	end      *cli.ToolEnded
 	change   *cli.FileChanged
 }
 
-// servedPrefix begins the IDs of steps that have a line of their own.
+// servedPrefix begins the tool IDs of served requests that have their own line on the card.
 const servedPrefix = "served-"
 
-// inShell matches a shell with the flag before a script.
+// inShell matches a shell with the flag that precedes a script.
 var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
 
-// noteServed shows a request that was served, and its result, in the running turn.
+// noteServed shows a served request, with its result, in the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
 	var p struct {
 		Path    string   `json:"path"`
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // an unreadable request has an error
+	_ = json.Unmarshal(m.Params, &p) // an unreadable request has an err
 	n := served{end: &cli.ToolEnded{}}
 	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
 	switch m.Method {
@@ -48,7 +48,7 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 			line = p.Args[1]
 		}
 		n.call.ToolKind, n.call.Locations = kindRun, nil
-		n.call.Input, _ = json.Marshal(map[string]string{"command": line}) // texts always have a form
+		n.call.Input, _ = json.Marshal(map[string]string{"command": line}) // strings can always be encoded
 	default:
 		return
 	}
@@ -66,7 +66,8 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
-// lostEnd returns how a step ended that the previous process of ductor served. Only the end of a command is unknown.
+// lostEnd returns the error of a request that the previous process of ductor served. Only the result of a command is
+// unknown.
 func lostEnd(method string) error {
 	if method == methodRun {
 		return errors.New(cli.ToolUntold)
@@ -76,11 +77,11 @@ func lostEnd(method string) error {
 
 // command is a command that ductor runs for the agent.
 type command struct {
-	tool *tool          // its line; nil before it is known
-	end  *cli.ToolEnded // nil while it runs
+	tool *tool          // tool whose line shows the command; nil before it is known
+	end  *cli.ToolEnded // nil while the command runs
 }
 
-// serve shows a step that ductor took for the agent.
+// serve emits the events of a served request.
 func (r *reporter) serve(n *served) {
 	c := r.tools.commands[n.terminal]
 	c.end = cmp.Or(n.end, c.end)
@@ -100,10 +101,10 @@ func (r *reporter) serve(n *served) {
 	}
 }
 
-// lineOf returns the line of a step: of the running tool that it belongs to, or its own.
+// lineOf returns the tool whose line shows a served request: the running tool that needs it, or a new one.
 func (r *reporter) lineOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // such as for the diff of an edit
+		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // for example, to show the diff of an edit
 		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
@@ -115,12 +116,12 @@ func (r *reporter) lineOf(n *served) *tool {
 		}
 	}
 	own := r.call(n.call)
-	delete(r.tools.running, n.call.ID) // it covers no other step
+	delete(r.tools.running, n.call.ID) // a served request covers no other
 	r.startTool(own)
 	return own
 }
 
-// covers reports whether the agent needs a step for a tool: both run the same command, or are about the same file.
+// covers reports whether a tool needs the served request step: both run the same command, or use the same file.
 func (t *tool) covers(step toolCall, dir string) bool {
 	if step.ToolKind == kindRun {
 		return t.command() == (&tool{call: step}).command()
@@ -131,7 +132,7 @@ func (t *tool) covers(step toolCall, dir string) bool {
 	})
 }
 
-// ended returns the end of the command that a tool ran in a terminal, or nil. It forgets the terminals of the tool.
+// ended returns the end of the command that a tool ran in a terminal, or nil. It also forgets the tool's terminals.
 func (r *reporter) ended(t *tool) (end *cli.ToolEnded) {
 	for _, c := range t.call.Content {
 		if c.Terminal != "" {

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	historyWait  = 5 * time.Second        // for the replay of a loaded session
-	historyQuiet = 150 * time.Millisecond // silence that ends the replay, too
-	byeWait      = 500 * time.Millisecond // for the answer to session/close
+	historyWait  = 5 * time.Second        // limit for the replay of a loaded session
+	historyQuiet = 150 * time.Millisecond // silence that also ends the replay
+	byeWait      = 500 * time.Millisecond // limit for the answer to session/close
 )
 
-// live is a session for its user.
+// live is the cli.Session of a session.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -29,41 +29,44 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// session is a session of the agent in a process. It implements shared.AgentSession.
+// session is a session in a process of the agent. It implements shared.AgentSession.
 type session struct {
 	live      *shared.Session[news]
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
 	workspace *workspace // serves files and commands to the agent
-	adopted   note       // of the turn to resume
+	adopted   note       // note of the turn to resume
 
 	mu     sync.Mutex
 	offers offers
 	past   past
 }
 
-// past is the state after the earlier turns of a session.
+// past is the state of a session from its earlier turns.
 type past struct {
-	instructed string // the instructions it got
-	absent     bool   // it named the servers that the agent cannot reach
+	instructed string // instructions that the session contains
+	absent     bool   // the user was warned about servers that the agent cannot reach
 	totals     cli.Usage
-	spent      *float64 // in US dollars, as the agent reports it; nil if that is unknown
+	spent      *float64 // in US dollars, as the agent reports it; nil if unknown
 	late       late
 }
 
-// offers are the choices that an agent offers in a session, and the current ones.
+// offers are the options that an agent offers in a session, with their current values.
 type offers struct {
 	options             configOptions
 	model, mode, effort choice
-	effortSet           bool // ductor chose another effort than the agent
+	effortSet           bool // ductor changed the effort that the agent chose
 	commands            []cli.AgentCommand
-	title               string // of the session
+	title               string // title of the session
 }
 
-// join joins a suitable process.
+// join returns a new session in a suitable process of the pool.
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
+	if err := p.opts.checkProject(req); err != nil {
+		return nil, err
+	}
 	if p.opts.Resuming != nil && req.Resume != "" {
 		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
 			return nil, err
@@ -95,8 +98,13 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers, s.process.hello.Capabilities.MCP.HTTP)}
-	if s.process.hello.Capabilities.Session.Dirs != nil {
+	o := s.process.options() // they may know more than those of the provider
+	if err := o.checkProject(req); err != nil {
+		return err
+	}
+	caps := s.process.hello.Capabilities
+	params := sessionParams{Dir: req.Dir, Meta: o.meta(req), MCP: mcpServers(req.Servers, caps.MCP.HTTP)}
+	if caps.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
 	if req.Resume != "" {
@@ -124,7 +132,8 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request creates or loads a session. If the agent requires a log-in that needs no user, it logs in first.
+// request sends a request that creates or loads a session. If the agent requires a log-in that needs no user, request
+// logs in and repeats the request.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
 	err error) {
 	err = s.process.call(ctx, method, params, &got)
@@ -143,7 +152,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 	return got, s.process.call(ctx, method, params, &got)
 }
 
-// load resumes a session of a process that has ended. It drops the agent's replay of the history.
+// load loads a session of an earlier process. It drops the history that the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
 	o, caps := s.process.options(), s.process.hello.Capabilities
 	method := methodLoad
@@ -174,8 +183,8 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// passHistory waits for the end of a loaded session's replay. Some agents still replay after they have answered the
-// request.
+// passHistory waits for the end of a loaded session's replay. Some agents continue the replay after they have answered
+// the request.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
@@ -202,7 +211,8 @@ func (s *session) passHistory(ctx context.Context) {
 	}
 }
 
-// offered records the agent's offers. Some agents report them only for new sessions; then those of the last one count.
+// offered records the options that the agent offers. If the agent lists modes only for new sessions, a loaded session
+// gets the modes of the last new session.
 func (s *session) offered(got gotSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +232,7 @@ func (s *session) offered(got gotSession) {
 	}
 }
 
-// register registers s under the agent's id.
+// register registers s under the agent's ID. It returns a Failure if another conversation uses that session.
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
@@ -231,7 +241,7 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes a message with a size in bytes to the running turn. It returns false if there is none.
+// deliver passes a message of size bytes to the running turn. It returns false if no turn is running.
 func (s *session) deliver(n news, end int64, size int) bool {
 	if n.update != nil && s.observe(n.update) {
 		return true
@@ -243,7 +253,7 @@ func (s *session) deliver(n news, end int64, size int) bool {
 	return taken
 }
 
-// observe records the offers and the mode that an update contains. It reports whether the update contains nothing else.
+// observe records the options and the mode in an update. It reports whether the update is thereby handled completely.
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +266,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case s.process.options().quirks.changesMode(u):
-		s.offers.mode.current = "" // a model can write such a chunk, so the named mode is not trusted
+		s.offers.mode.current = "" // the model could have written such a text, so ductor does not trust the named mode
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()
@@ -267,13 +277,13 @@ func (s *session) observe(u *update) bool {
 	return false
 }
 
-// Changed delivers a change of the process's output.
+// Changed passes a change of the process's output on to the turn.
 func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
 func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
 
-// Goodbye implements shared.AgentSession. ductor cannot distinguish the processes of an interrupted turn from those of
-// other sessions.
+// Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken, because the processes of
+// that turn cannot be distinguished from the processes of other sessions.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.showLate()
 	s.mu.Lock()
@@ -288,7 +298,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 	return how, s.workspace.close()
 }
 
-// sayGoodbye makes an agent that also serves other sessions close this one.
+// sayGoodbye asks the agent to close this session, if the process also serves other sessions.
 func (s *session) sayGoodbye(ctx context.Context) {
 	if s.process.Alone() || s.process.hello.Capabilities.Session.Close == nil {
 		return

@@ -10,19 +10,19 @@ import (
 	"ductor/cli"
 )
 
-// This file compares the input of an edit with the changes on the card. The input often repeats parts of the changes:
-// the file, the diff, the old and the new text.
+// This file finds the parts of an edit's input that the card already shows as changes. The input often repeats the
+// file, the diff, and the old and the new text.
 
-// pathKeys returns the names of path fields in an edit's input, in the form of bareKey.
+// pathKeys returns the names of path fields in an edit's input, as bareKey returns them.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
 func diffKeys() []string { return []string{"diff", "patch"} }
 
-// bareKey returns the last part of a leaf's name without case and underscores.
+// bareKey returns the last part of a leaf's name in lower case, without underscores.
 func bareKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
 }
 
-// group is an object of an input: its name, and its values by their bare names.
+// group is a JSON object within an input: its name, and its values by their bareKey.
 type group struct {
 	name   string
 	values map[string]string
@@ -31,7 +31,7 @@ type group struct {
 // parentOf returns the name of the object that contains a leaf.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf returns the objects of an input in order. at has the index of each object by its name.
+// groupsOf returns the objects of an input in order. at maps the name of each object to its index.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -44,8 +44,8 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits returns the edits of an input that contains diffs instead of texts. If an input lists several files, it
-// also repeats all of them in one diff.
+// givenEdits returns the edits of an input that contains diffs instead of texts. An input with several files also
+// repeats all files in one diff.
 func givenEdits(input json.RawMessage) (list []toolContent) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
@@ -65,7 +65,7 @@ func givenEdits(input json.RawMessage) (list []toolContent) {
 	return list
 }
 
-// kindOfDiff returns the kind of change of a diff, in the protocol's words. It returns "" for an update.
+// kindOfDiff returns the kind of change that a diff makes, in the protocol's words. It returns "" for an update.
 func kindOfDiff(diff string) string {
 	heading := "\n" + strings.TrimSuffix(diff, cli.Hunks(diff))
 	switch {
@@ -77,7 +77,7 @@ func kindOfDiff(diff string) string {
 	return ""
 }
 
-// plainHeading reports whether the lines before the hunks of a diff only name an ordinary file at path.
+// plainHeading reports whether the lines before the first hunk of a diff name only an ordinary file at path.
 func plainHeading(diff, path string) bool {
 	for line := range strings.Lines(strings.TrimSuffix(diff, cli.Hunks(diff))) {
 		line = strings.TrimSpace(line)
@@ -97,8 +97,8 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether the heading of a diff names the file at an absolute path. The heading may contain the whole
-// path or only its end.
+// headed reports whether name, from the heading of a diff, names the file at an absolute path. name may be only the end
+// of the path.
 func headed(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
@@ -106,7 +106,7 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns those fields of the input, by name, that the changes on the card show completely.
+// shownInput returns the fields of the input, by name, that the card shows completely as changes.
 func (t *tool) shownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -130,21 +130,21 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// If an input lists files, its field diff repeats their patches.
+	// The field diff of an input with several files repeats their patches.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
 	return shown
 }
 
-// about reports whether the object names a file.
+// about reports whether one of the object's values names the file.
 func (g group) about(dir, path string) bool {
 	return slices.ContainsFunc(pathKeys(), func(key string) bool {
 		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
 	})
 }
 
-// shows reports whether an edit of the file shows a value of the object.
+// shows reports whether the edit c shows the value of the object's field key.
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
@@ -169,7 +169,7 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 	return false
 }
 
-// replaces reports whether before turns into after if the object's old text is replaced by its new text.
+// replaces reports whether before turns into after by replacing the object's old text with its new text.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {
@@ -183,8 +183,7 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title contains nothing beyond the change: the file, and perhaps the start of the old and
-// the new text.
+// entitled reports whether a title names only the file, and perhaps the beginnings of the old and the new text.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

@@ -7,18 +7,18 @@ import (
 	"ductor/cli"
 )
 
-// maxSpent limits the sessions whose cost is remembered.
+// maxSpent is the maximum number of sessions in spent.
 const maxSpent = 256
 
-// spent remembers the cost of sessions, as their agent reported it last. Agents do not report it when they resume a
-// session. The zero value is ready to use.
+// spent stores the last reported cost of each session. Agents do not report the cost when they resume a session. The
+// zero value is ready to use.
 type spent struct {
 	mu     sync.Mutex
 	totals map[cli.AgentSessionID]float64 // in US dollars
-	order  []cli.AgentSessionID           // the session that was reported last is the last
+	order  []cli.AgentSessionID           // the most recently reported session last
 }
 
-// record remembers the cost of a session. If there are too many, it forgets the session that was reported first.
+// record stores the cost of a session. If there are too many, it removes the least recently reported session.
 func (s *spent) record(id cli.AgentSessionID, total float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	listWait  = 15 * time.Second // for the agent to start and to list its sessions
-	listPages = 10               // of the agent's list
+	listWait  = 15 * time.Second // limit for the agent to start and to list its sessions
+	listPages = 10               // pages of the agent's list
 	listMost  = 15               // sessions for users
 )
 
-// listed is an answer to methodList.
+// listed is the answer to methodList.
 type listed struct {
 	Sessions []struct {
 		ID      string `json:"sessionId"`
@@ -37,19 +37,19 @@ type listParams struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// idShape matches the ids of sessions that may become an argument of a command.
+// idShape matches session IDs that are safe as an argument of a command.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. It asks the agent, which it starts for that. An agent without such a
-// list has no sessions for users.
+// StoredSessions implements cli.SessionKeeper. It starts the agent and asks for the list. It returns no sessions if the
+// agent cannot list them.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	if can := p.lists.Load(); can != nil && !*can {
 		return nil, nil
 	}
 	if _, err := p.opts.Launcher.LookPath(p.opts.Path); err != nil {
-		return nil, nil // an agent that is not installed has none
+		return nil, nil // an agent that is not installed has no sessions
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -88,7 +88,7 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 	return all[:min(len(all), listMost)], nil
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns nothing if the catalogue does not tell how.
+// ResumeCommand implements cli.SessionKeeper with Entry.Resume of the catalogue.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) (words []string) {
 	for _, word := range p.opts.known.Resume {
 		if word == p.opts.known.Command {

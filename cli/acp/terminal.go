@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	terminalKept  = 1 << 20          // bytes of stored output, at most and by default
-	stopSlack     = 10 * time.Second // how long stopping a command may take after its grace
+	terminalKept  = 1 << 20          // maximum and default size of the stored output
+	stopSlack     = 10 * time.Second // how much longer than its grace period stopping a command may take
 	terminalGrace = 500 * time.Millisecond
 )
 
 // terminal is a command that runs for an agent.
 type terminal struct {
 	process cli.Process
-	read    chan struct{} // closed when all its output was read
+	read    chan struct{} // closed after all output was read
 
 	mu        sync.Mutex
 	limit     int
-	output    []byte // its end
+	output    []byte // the last part of the output
 	truncated bool
 }
 
-// pump reads the output. It calls ended when the command has ended.
+// pump reads the output to its end, and then calls ended.
 func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	defer close(t.read)
 	buf := make([]byte, 16<<10)
@@ -45,7 +45,7 @@ func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	}
 	<-t.process.Done()
 	code := t.process.Exit().Code
-	if code < 0 { // as shells report a signal
+	if code < 0 { // shells report a signal this way
 		code = 128 - code
 	}
 	t.mu.Lock()
@@ -53,7 +53,7 @@ func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	ended(cli.ToolEnded{Output: strings.ToValidUTF8(string(t.output), "\uFFFD"), ExitCode: &code})
 }
 
-// keep appends output. If there is too much, it drops the start, up to a character boundary.
+// keep appends output. It drops the oldest output beyond the limit, at a character boundary.
 func (t *terminal) keep(data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ type exitStatus struct {
 	Signal *string `json:"signal"`
 }
 
-// exit returns how the command ended, or nil while it runs.
+// exit returns how the command ended, or nil while the command runs.
 func (t *terminal) exit() *exitStatus {
 	select {
 	case <-t.process.Done():
@@ -99,7 +99,7 @@ func (t *terminal) said(context.Context) (any, error) {
 	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
 }
 
-// wait returns how the command ended, once all its output was read.
+// wait waits until all output was read, and returns how the command ended.
 func (t *terminal) wait(ctx context.Context) (any, error) {
 	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
 		select {
@@ -119,7 +119,7 @@ func (t *terminal) stop() error {
 	return t.process.Stop(ctx, terminalGrace)
 }
 
-// close ends the command and waits until its output was read.
+// close stops the command and waits until its output was read.
 func (t *terminal) close() error {
 	err := t.stop()
 	select {

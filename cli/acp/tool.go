@@ -24,7 +24,7 @@ const (
 	kindDelete = "delete"
 	kindMove   = "move"
 	kindRun    = "execute"
-	kindSwitch = "switch_mode" // a plan to be carried out
+	kindSwitch = "switch_mode" // a plan that needs approval
 )
 
 // toolPhase is the state of a tool call.
@@ -32,11 +32,11 @@ type toolPhase string
 
 // Phases of a tool call.
 const (
-	toolNamed   toolPhase = ""        // mentioned
-	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and it waits for permission
+	toolNamed   toolPhase = ""        // the agent mentioned it
+	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and the tool waits for permission
 	toolRuns    toolPhase = "runs"    // ToolStarted was emitted
 	toolEnded   toolPhase = "ended"   // ToolEnded was emitted
-	toolRefused toolPhase = "refused" // it was not allowed
+	toolRefused toolPhase = "refused" // the tool was denied
 )
 
 // tool is the known state of a tool call.
@@ -44,21 +44,21 @@ type tool struct {
 	call     toolCall // as the agent described it
 	name     string
 	phase    toolPhase
-	shown    cli.ToolStarted // its line
-	planFile string          // of the plan to carry out, if the agent does not send the plan
-	printed  string          // the output of a command that the agent runs in a terminal of its own
-	exit     *int            // of that command
+	shown    cli.ToolStarted // event that describes the tool to users
+	planFile string          // file of the plan that needs approval, if the agent does not send the plan
+	printed  string          // output of a command that the agent runs in its own terminal
+	exit     *int            // exit code of that command
 
-	wrote, terminals []string // the files that ductor wrote for it, and the terminals of its commands
+	wrote, terminals []string // files that ductor wrote for the tool, and terminals of its commands
 }
 
-// tools are the tools of a turn by their IDs, and the commands that ductor runs for the agent by their terminals.
+// tools contains the tools of a turn by ID, and the commands that ductor runs for the agent by terminal.
 type tools struct {
-	all, running map[string]*tool // running has those that have not ended
+	all, running map[string]*tool // running contains the tools that have not ended
 	commands     map[string]command
 }
 
-// merge adds an agent's data about the call.
+// merge adds new data from the agent about the call.
 func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.call.ToolKind, t.call.Title = cmp.Or(c.ToolKind, t.call.ToolKind), cmp.Or(c.Title, t.call.Title)
 	if given(c.Input) {
@@ -86,8 +86,8 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.name = cmp.Or(own, t.call.ToolKind, "tool")
 }
 
-// watchTerminal adds the news of a command that the agent runs in a terminal of its own. The protocol has no place for
-// them; adapters of Codex and Claude put them there.
+// watchTerminal records output and exit code of a command that the agent runs in its own terminal. The protocol has no
+// fields for them; the adapters of Codex and Claude use the metadata.
 func (t *tool) watchTerminal(meta json.RawMessage) {
 	var news struct {
 		Delta struct {
@@ -106,10 +106,11 @@ func (t *tool) watchTerminal(meta json.RawMessage) {
 	}
 }
 
-// given reports whether an agent sent a value.
+// given reports whether the agent sent a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// command returns the command line that a tool runs. If the agent does not send it as one text, the title contains it.
+// command returns the command line that a tool runs. It returns "" if the agent does not send it as one text; the title
+// then contains it.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
@@ -120,14 +121,14 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether c names a tool whose input is still being generated. For a command, OpenCode sends the
-// directory before the rest of the input.
+// lacksInput reports whether the model is still generating the input of the tool that c names. OpenCode sends the
+// directory of a command before the rest of the input.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
-// began returns the tool's ToolStarted. If a tool reads or changes one file, the title is the file's path, because
-// agents put their own words before it.
+// began returns the tool's ToolStarted. If a tool reads or changes one file, the title is the file's path without the
+// agent's own words.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.call.Title
 	switch questions := t.call.questions(); {
@@ -142,15 +143,15 @@ func (t *tool) began(dir string) cli.ToolStarted {
 		}
 	}
 	input := t.call.Input
-	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command as the title only
-		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // a map of strings always has a form
+	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command only as the title
+		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // strings can always be encoded
 	}
 	return cli.ToolStarted{
 		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: input,
 	}
 }
 
-// over returns the tool's ToolEnded. Agents often do not report how a completed command ended.
+// over returns the tool's ToolEnded. Agents often do not report whether a completed command succeeded.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun
@@ -160,7 +161,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // an agent with quirks at least reports a failure
+	switch silent := failure != nil && end.Output == ""; { // an agent with quirks reports at least failures
 	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
@@ -169,7 +170,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	return end
 }
 
-// exitCode returns the exit code of a command, or nil. It checks all places where agents put it.
+// exitCode returns the exit code of a command, or nil. It checks every field in which agents report it.
 func (t *tool) exitCode() *int {
 	type codes struct {
 		Exit     *int `json:"exit"`
@@ -186,8 +187,8 @@ func (t *tool) exitCode() *int {
 	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
 }
 
-// text returns the output of the tool. Agents send a raw output as a string, as an object with a string, or as any
-// other value.
+// text returns the output of the tool. Agents send raw output as a string, as an object with a string, or as any other
+// value.
 func (t *tool) text() string {
 	text := t.call.Content.text()
 	if text != "" || len(t.call.Output) == 0 || json.Unmarshal(t.call.Output, &text) == nil {
@@ -199,11 +200,11 @@ func (t *tool) text() string {
 		Stdout  string `json:"stdout"`
 		Error   string `json:"error"`
 	}
-	_ = json.Unmarshal(t.call.Output, &named) // a member that is not text does not matter
+	_ = json.Unmarshal(t.call.Output, &named) // members that are no text do not matter
 	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.call.Output))
 }
 
-// changes returns the files that the tool changes, or would change.
+// changes returns the changes that the tool makes, or would make.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
 	for _, c := range t.edits() {
@@ -212,8 +213,8 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 	return list
 }
 
-// edits returns the diffs of the tool. An agent may also send a diff in the input, instead of the changed piece of the
-// file or in addition to it.
+// edits returns the diffs of the tool. Some agents send diffs in the input, instead of the changed texts or in addition
+// to them.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
 	for _, c := range t.call.Content {
@@ -246,7 +247,7 @@ func (c toolContent) change() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// before returns the text that a diff changes.
+// before returns the text before a change.
 func (c toolContent) before() string {
 	if c.OldText == nil {
 		return ""
@@ -260,20 +261,20 @@ func (c toolContent) diff() string {
 		return c.hunks
 	}
 	before, after := c.before(), c.NewText
-	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // perhaps a piece of a file
+	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // may be a part of a file
 		before += "\n"
 		if after != "" {
 			after += "\n"
 		}
 	}
 	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // lines of a text always fit it
+	if err != nil { // lines of a text can always be written
 		return ""
 	}
 	return strings.TrimPrefix(diff, "--- \n+++ \n")
 }
 
-// paths returns the files that the tool is about.
+// paths returns the files that the tool uses.
 func (t *tool) paths() []string {
 	var list []string
 	for _, c := range t.call.Content {

@@ -11,25 +11,25 @@ import (
 	"ductor/cli/turn"
 )
 
-// interruptWait is how long ductor waits for an effect of session/cancel.
+// interruptWait is how long ductor waits for the agent to react to session/cancel.
 const interruptWait = 100 * time.Millisecond
 
 const maxWithdrawn = 64
 
-// liveTurn is a turn. It implements shared.AgentTurn.
+// liveTurn is a running turn. It implements shared.AgentTurn.
 type liveTurn struct {
 	*shared.Turn[news]
 	s         *session
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
 	blocks    []block
-	warning   cli.Event    // about pictures; nil for none
-	reply     *rpc.Message // the reply that ended it
-	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
-	withdrawn []string     // ids of the last requests that the agent withdrew
+	warning   cli.Event    // warning about pictures, or nil
+	reply     *rpc.Message // reply that ended the turn
+	inTool    bool         // whether a tool ran or waited for permission when the turn was interrupted
+	withdrawn []string     // IDs of requests that the agent withdrew lately
 
 	// s.mu guards the following fields.
-	permission cli.PermissionMode // since it was changed; empty before
+	permission cli.PermissionMode // mode that was set during the turn; empty for the initial mode
 	marked     cli.Mark
 	note       note
 }
@@ -42,7 +42,7 @@ func (s *session) Check(t *shared.Turn[news]) error {
 	return cli.CannotCompact(s.process.options().Agent)
 }
 
-// name emits the id of the session.
+// name emits the ID, the model and the title of the session.
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	return l, err
 }
 
-// nameAbsent warns once about the servers that the agent cannot reach.
+// nameAbsent warns once about servers that the agent cannot reach.
 func (s *session) nameAbsent(t *shared.Turn[news]) {
 	s.mu.Lock()
 	named := s.past.absent || s.process.hello.Capabilities.MCP.HTTP
@@ -121,7 +121,7 @@ func (t *liveTurn) Prompt(context.Context) (p rpc.Prompt, err error) {
 	}, nil
 }
 
-// Replied handles the reply, which ends the turn.
+// Replied handles the reply to the prompt, which ends the turn.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	if t.reply = &m; m.Error == nil && !t.s.process.options().quirks.Forgets {
 		t.Accepted()
@@ -159,7 +159,7 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// askAgain asks the user again about a call that its agent has changed since. It leaves out a call that has ended.
+// askAgain asks the user again about a tool call that the agent has changed since. It ignores a call that has ended.
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
 		return call != "" && a.tool.call.ID == call && a.tool.phase != toolEnded && a.changed()
@@ -170,7 +170,7 @@ func (t *liveTurn) askAgain(call string) {
 	}
 }
 
-// asked decides a request, or asks a user to decide it.
+// asked decides a request by the permission mode, or asks a user.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
@@ -201,7 +201,7 @@ func (t *liveTurn) asked(a *ask) {
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
-	default: // the card explains why the request cannot be allowed: only permanent options exist
+	default: // a user decides; if the agent offers only permanent options, the card explains why allowing is impossible
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
@@ -210,12 +210,12 @@ func (t *liveTurn) asked(a *ask) {
 	}
 }
 
-// answer sends a user's decision to the agent. It asks again if the agent changed the call while the user decided, or
-// if an answer does not fit a form.
+// answer sends a user's decision to the agent. It asks again if the agent has changed the call in the meantime, or if
+// an answer does not fit a form.
 func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
-	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // no longer wanted
+	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // too late
 		t.s.process.respond(a.id, a.cancelled())
 		return
 	case d.result == nil:
@@ -230,18 +230,18 @@ func (t *liveTurn) answer(d *decided) {
 	if d.plans {
 		t.s.mu.Lock()
 		t.permit(cli.Ask)
-		t.s.offers.mode.current = "" // the agent leaves the mode itself, and chooses another
+		t.s.offers.mode.current = "" // the agent changes the mode itself
 		t.s.mu.Unlock()
 	}
 	t.decided(d)
-	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // if the agent has ended, other code notices that
+	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // other code notices if the agent has exited
 		if err == nil {
 			t.noteAnswered(*d)
 		}
 	})
 }
 
-// decided shows what a user decided.
+// decided emits the events of a user's decision.
 func (t *liveTurn) decided(d *decided) {
 	switch {
 	case d.ask.form != nil:
@@ -252,8 +252,8 @@ func (t *liveTurn) decided(d *decided) {
 	}
 }
 
-// Interrupt asks the agent to end the turn. If the agent waits for permission, Interrupt also answers that request,
-// because the agent ends the turn only after the answer.
+// Interrupt asks the agent to end the turn. It also cancels open requests, because the agent ends the turn only after
+// their answers.
 func (t *liveTurn) Interrupt() error {
 	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
@@ -265,17 +265,17 @@ func (t *liveTurn) Interrupt() error {
 	return err
 }
 
-// End implements shared.AgentTurn. ductor cannot distinguish the processes that the tools of a session started from
-// those of other sessions: the protocol has no environment per session. So if a turn ran tools and was interrupted, its
-// process ends when its turns have ended. Another process resumes the sessions by their ids.
+// End implements shared.AgentTurn. If a turn that ran tools was interrupted, its process ends after its other turns,
+// and another process resumes the sessions by ID. The reason: the protocol has no environment per session, so ductor
+// cannot distinguish the tools' processes from processes of other sessions.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	// The session of a replaced turn can continue if the agent ended the turn and no tool is still running: Gemini's
-	// model rejects messages after a call without a result.
+	// The session of a replaced turn can continue if the agent ended the turn and no tool runs. Otherwise Gemini's
+	// model would reject the next message, because a tool call lacks its result.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	case cut, t.reply == nil, t.Adopted != nil: // a resumed session's offers are unknown
+	case cut, t.reply == nil, t.Adopted != nil: // the options of a resumed session are unknown
 		return shared.PhaseSpent, shared.EndOver
 	}
 	if t.whole() {
@@ -284,11 +284,11 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseIdle, shared.EndOver
 }
 
-// whole reports whether the agent ended the turn without an interrupt. It may send the last text of the answer after
-// that.
+// whole reports whether the agent ended the turn without an interrupt. The last text of the answer may then still
+// follow.
 func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 
-// Late implements shared.AgentTurn. It handles text that came with the end of the turn or after it.
+// Late implements shared.AgentTurn. It handles messages that arrive with the end of the turn or after it.
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
@@ -317,14 +317,14 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember is for agents with Forgets. It emits PromptAccepted if the agent accepted the prompt and keeps it. Such an
-// agent forgets a turn that was stopped outside of a tool, or that failed before a tool ran.
+// remember emits PromptAccepted for agents with Forgets, unless the agent has removed the prompt. Such an agent removes
+// the prompt if the turn was stopped outside of a tool, or failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:
 	case t.reply != nil && (t.Loop.Cut() && !t.inTool || !t.Loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
-		t.s.past.instructed = "" // the agent forgot them with the prompt
+		t.s.past.instructed = "" // the agent forgot the instructions together with the prompt
 		t.s.mu.Unlock()
 	case t.reply != nil, t.reporter.ran, t.Out.Answer() != "":
 		t.Out.Accepted()

@@ -33,7 +33,7 @@ const (
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
-	methodCancelRequest = "$/cancel_request" // of an agent, too
+	methodCancelRequest = "$/cancel_request" // also a method of agents
 	methodRead          = "fs/read_text_file"
 	methodWrite         = "fs/write_text_file"
 	methodRun           = "terminal/create"
@@ -76,19 +76,20 @@ type initialized struct {
 	} `json:"agentCapabilities"`
 }
 
-// sessionParams are the parameters of requests that name or create a session, or log in.
+// sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
 	SessionID string   `json:"sessionId,omitempty"`
 	Dir       string   `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
 	Dirs      []string `json:"additionalDirectories,omitempty"`
 	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
+	Meta      any      `json:"_meta,omitempty"`
 	ModeID    string   `json:"modeId,omitempty"`
 	ModelID   string   `json:"modelId,omitempty"`
 	MethodID  string   `json:"methodId,omitempty"` // for authenticate
 	Prompt    []block  `json:"prompt,omitempty"`
 }
 
-// mcpServer is a program that the agent starts for its tools.
+// mcpServer is an MCP server that the agent starts as a program.
 type mcpServer struct {
 	Name    string        `json:"name"`
 	Command string        `json:"command"`
@@ -112,7 +113,7 @@ type mcpVariable struct {
 type gotSession struct {
 	SessionID string        `json:"sessionId"`
 	Options   configOptions `json:"configOptions"`
-	Modes     *struct {     // of older agents, like Models
+	Modes     *struct {     // Modes and Models are of older agents
 		Current   string       `json:"currentModeId"`
 		Available configValues `json:"availableModes"`
 	} `json:"modes"`
@@ -122,7 +123,7 @@ type gotSession struct {
 	} `json:"models"`
 }
 
-// block is a piece of content. The used fields depend on Type.
+// block is a piece of content. Type determines which fields are used.
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
@@ -131,7 +132,7 @@ type block struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// text returns the content as text. It names content of other types.
+// text returns the content as text. For content of other types it returns a name.
 func (b block) text() string {
 	switch b.Type {
 	case "text":
@@ -144,7 +145,7 @@ func (b block) text() string {
 	return "[" + b.Type + "]"
 }
 
-// prompted is the reply that ends a turn.
+// prompted is the reply to a prompt.
 type prompted struct {
 	StopReason string `json:"stopReason"`
 	Usage      *struct {
@@ -195,10 +196,10 @@ const (
 	updateInfo    = "session_info_update" // with a title
 )
 
-// update is an event of a session. The used fields depend on Kind.
+// update is an event of a session. Kind determines which fields are used.
 type update struct {
 	Kind      string `json:"sessionUpdate"`
-	MessageID string `json:"messageId"` // of a chunk, if the agent sends one
+	MessageID string `json:"messageId"` // ID of the chunk's message, if the agent sends one
 	Entries   []struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
@@ -208,7 +209,7 @@ type update struct {
 	Used    int64         `json:"used"` // usage_update
 	Size    int64         `json:"size"`
 	Cost    struct {
-		Amount   float64 `json:"amount"` // of the session until now
+		Amount   float64 `json:"amount"` // of the session so far
 		Currency string  `json:"currency"`
 	} `json:"cost"`
 	Commands []struct {
@@ -219,7 +220,7 @@ type update struct {
 		} `json:"input"`
 	} `json:"availableCommands"`
 	toolCall
-	titled bool // updateInfo: it has a title, which may be null
+	titled bool // whether updateInfo contains a title, which may be null
 }
 
 // commands returns the commands that the agent offers.
@@ -235,7 +236,7 @@ func (u *update) commands() []cli.AgentCommand {
 	return list
 }
 
-// toolCall is a tool call, or an update of a tool call. In an update, empty fields mean that the value has not changed.
+// toolCall is a tool call, or an update of a tool call. In an update, an empty field means no change.
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
 	Title     string          `json:"title"`
@@ -256,14 +257,14 @@ type location struct {
 	Path string `json:"path"`
 }
 
-// States of a tool.
+// States of a tool call.
 const (
-	statusPending = "pending" // its input is generated, or it waits for permission
+	statusPending = "pending" // the input is being generated, or the call waits for permission
 	statusDone    = "completed"
 	statusFailed  = "failed"
 )
 
-// toolContent is a piece of a tool's output.
+// toolContent is a part of a tool's output.
 type toolContent struct {
 	Type    string  `json:"type"` // content, diff or terminal
 	Content block   `json:"content"`
@@ -275,14 +276,14 @@ type toolContent struct {
 	} `json:"_meta"`
 	Terminal string `json:"terminalId"`
 	raw      json.RawMessage
-	hunks    string // the change, if the agent sends hunks
-	texts    bool   // hunks turn OldText into NewText
+	hunks    string // the diff, if the agent sends one
+	texts    bool   // whether hunks are known to turn OldText into NewText
 }
 
-// contents is a tool's output, or the one block of a chunk.
+// contents is a tool's output, or the single block of a chunk.
 type contents []toolContent
 
-// UnmarshalJSON accepts a list of tool contents or a block. Unreadable content is empty.
+// UnmarshalJSON accepts a list of tool contents, or a block. Unreadable content becomes empty.
 func (c *contents) UnmarshalJSON(raw []byte) error {
 	var list []toolContent
 	var b block
@@ -298,7 +299,7 @@ func (c *contents) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// text returns the text of the contents, one line each.
+// text returns the texts of the contents, one per line.
 func (c contents) text() string {
 	var parts []string
 	for _, one := range c {
@@ -320,7 +321,7 @@ type askOption struct {
 	Kind string `json:"kind"`
 }
 
-// Kinds of options. Permanent ones are never chosen.
+// Kinds of options. ductor never chooses a permanent option.
 const (
 	optionAllow  = "allow_once"
 	optionReject = "reject_once"
@@ -328,7 +329,7 @@ const (
 
 type askResult struct {
 	Outcome outcome           `json:"outcome"`
-	Answers map[string]string `json:"answers,omitempty"` // to questions, in Qwen Code's format
+	Answers map[string]string `json:"answers,omitempty"` // answers to questions, in Qwen Code's format
 }
 
 type outcome struct {
@@ -340,7 +341,7 @@ func selected(option string) askResult { return askResult{Outcome: outcome{"sele
 
 func cancelled() askResult { return askResult{Outcome: outcome{Outcome: "cancelled"}} }
 
-// overParams name a request that its agent withdrew, or a visit that ended.
+// overParams names a request that the agent withdrew, or a visit that ended.
 type overParams struct {
 	RequestID json.RawMessage `json:"requestId"`
 	VisitID   string          `json:"elicitationId"`

@@ -15,17 +15,18 @@ import (
 
 const maxTerminals = 32
 
-// workspace provides files and commands in a session's directories to its agent. Safe for concurrent use.
+// workspace gives the agent access to the session's directories: their files, and commands that run there. Safe for
+// concurrent use.
 type workspace struct {
 	opts *Options
 	env  []string
-	dirs []string // the first is the working directory
+	dirs []string // the working directory first
 	note func(served)
 
 	mu        sync.Mutex
-	readOnly  bool // plan mode
+	readOnly  bool // set in plan mode
 	next      int
-	terminals map[string]*terminal // nil once it is closed
+	terminals map[string]*terminal // nil after close
 }
 
 func newWorkspace(s *session, req cli.Request) *workspace {
@@ -56,7 +57,7 @@ func (w *workspace) mayChange() error {
 	return nil
 }
 
-// close ends the running commands, with everything they started.
+// close stops the running commands with all their descendants.
 func (w *workspace) close() error {
 	w.mu.Lock()
 	all := w.terminals
@@ -99,7 +100,7 @@ func (w *workspace) createTerminal(ctx context.Context, p createParams) (any, er
 	for _, v := range p.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
-	// The shell only joins standard error to the output. It does not interpret the command.
+	// The shell only redirects standard error to the output. It does not interpret the command.
 	process, err := w.opts.Launcher.Start(ctx, cli.Command{
 		Path: "/bin/sh", Args: append([]string{"-c", `exec "$@" 2>&1`, "sh", p.Command}, p.Args...), Dir: p.Dir, Env: env,
 		For: cli.Purpose{Agent: w.opts.Agent},
@@ -132,7 +133,7 @@ func (w *workspace) enter(t *terminal) (string, error) {
 	return id, nil
 }
 
-// onTerminal returns f with the lookup of the terminal that a request names.
+// onTerminal returns f with a lookup of the terminal that the request names.
 func onTerminal(f func(*terminal, context.Context) (any, error)) func(*workspace, context.Context, terminalParams) (any, error) {
 	return func(w *workspace, ctx context.Context, p terminalParams) (any, error) {
 		w.mu.Lock()

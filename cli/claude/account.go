@@ -15,12 +15,11 @@ import (
 	"ductor/cli/turn"
 )
 
-// askWait limits calls of the CLI outside of turns, for its version or its models. The CLI needs time because nothing
-// of it is loaded yet.
+// askWait limits calls of the CLI outside of turns, for its version or its models. The CLI needs most of that time to
+// load.
 const askWait = 15 * time.Second
 
-// Auth determines whether Claude can be used: by a key in the environment, a log-in on disk, or else by asking the CLI.
-// It uses no tokens.
+// Auth implements cli.Provider. It looks for a key in the environment and for a log-in on disk before it asks the CLI.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -44,7 +43,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// tokenVar is the variable with a token that `claude setup-token` prints.
+// tokenVar is the variable for a token that `claude setup-token` printed.
 const tokenVar = "CLAUDE_CODE_OAUTH_TOKEN"
 
 var _ cli.LoginProvider = (*Provider)(nil)
@@ -58,13 +57,13 @@ func (*Provider) Logins() []cli.Login {
 	}
 }
 
-// LogIn implements cli.LoginProvider. ductor itself stores the token.
+// LogIn implements cli.LoginProvider. Claude needs no call, because ductor stores the token.
 func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 
-// credentialFile reports whether the disk has a log-in with a subscription. The access token may have expired if the
-// log-in has a refresh token.
+// credentialFile reports whether the disk has a valid log-in with a subscription. The access token may have expired if
+// a refresh token exists.
 func (p *Provider) credentialFile(env []string) bool {
 	raw, err := p.opts.ReadFile(filepath.Join(configDir(env, cli.Variable(env, "HOME")), loginFile))
 	if err != nil {
@@ -84,7 +83,7 @@ func (p *Provider) credentialFile(env []string) bool {
 	return file.OAuth.Refresh != "" || file.OAuth.Access != "" && current
 }
 
-// initReply is Claude's reply to initialize, before the first turn.
+// initReply is Claude's reply to an initialize request before the first turn.
 type initReply struct {
 	Models  []wireModel `json:"models"`
 	Account account     `json:"account"`
@@ -104,7 +103,7 @@ type account struct {
 	Provider string `json:"apiProvider"`
 }
 
-// method returns how the account is logged in, or "" if it is not.
+// method returns how the account is logged in, or "" if the account is not logged in.
 func (a account) method() string {
 	switch {
 	case a.Key != "" && a.Key != "none":
@@ -117,8 +116,8 @@ func (a account) method() string {
 	return ""
 }
 
-// Models lists the models that Claude offers to this account. It asks a separate process, which has ended when Models
-// returns. It uses no tokens.
+// Models lists the models that Claude offers to this account. It queries a separate process, which has ended when
+// Models returns. It uses no tokens.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	reply, err := p.initialize(ctx)
 	if err != nil {
@@ -145,7 +144,7 @@ func (m wireModel) model() cli.Model {
 	return model
 }
 
-// initialize starts a process only for its first reply. Errors are *cli.Failure.
+// initialize starts a process only for its initReply. Errors are *cli.Failure.
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -197,14 +196,15 @@ func (l *line) initReply() *initReply {
 	return &reply
 }
 
-// questions are ductor's requests to a live process that wait for Claude's answer. Safe for concurrent use.
+// questions are ductor's requests to a live process for which Claude's answer is still missing. Safe for concurrent
+// use.
 type questions struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[string]chan *controlReply
 }
 
-// questionID starts the ids of questions.
+// questionID is the prefix of the IDs of questions.
 const questionID = "ask-"
 
 // begin registers a question. It returns the question's id and a channel for the answer. The caller must call end.
@@ -225,7 +225,7 @@ func (q *questions) begin() (id string, answer <-chan *controlReply, end func())
 	}
 }
 
-// answer delivers Claude's answer. It reports whether it is the answer to a question.
+// answer delivers Claude's answer. It reports whether r answers a question.
 func (q *questions) answer(r *controlReply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -285,7 +285,7 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
 	for _, p := range answer.Parts {
-		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // not filled
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // not in use
 			f.Parts = append(f.Parts, cli.FillPart(p))
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 // Adopt implements cli.Provider. It creates a session for a process that the previous process of ductor left.
 //
-// If it is unknown whether Claude accepted the prompt of a turn, Adopt sends the prompt again. The prompt still runs
-// only once: the turn's note contains the prompt's id, and Claude drops a message that it has already received.
+// If it is unknown whether Claude accepted a turn's prompt, the turn sends the prompt again. The prompt still runs only
+// once: the turn's note contains the prompt's ID, and Claude drops a message whose ID it knows.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
@@ -37,7 +37,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return s, nil
 }
 
-// attach takes over a process, and returns a session that does not listen to it yet.
+// attach takes over a process. The returned session does not listen to the process yet.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
 	attached, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process that works in the background. It passes on the output that Claude prints between
+// adoptIdle takes over a process that works in the background. The session handles output that Claude prints between
 // turns.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if !left.Background() {
@@ -65,7 +65,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return p.caughtUp(ctx, s, left)
 }
 
-// caughtUp waits until the process's earlier output has been read.
+// caughtUp waits until the session has read the process's earlier output.
 func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli.Session, error) {
 	select {
 	case <-s.run.stream.CaughtUp():
@@ -77,7 +77,7 @@ func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
 	for _, m := range left.Marks {
-		p.opts.Launcher.Settled(m.Turn) // no turn resumes them
+		p.opts.Launcher.Settled(m.Turn) // no turn will resume them
 	}
 	s.run.idle.mu.Lock()
 	mode := s.run.mem.mode

@@ -8,14 +8,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// asked is a request that Claude waits for.
+// asked is a request for which Claude waits for an answer.
 type asked struct {
 	id     string
 	call   cli.ToolID
 	answer func(cli.Decision) []byte // returns the line with the answer for Claude
 }
 
-// pending returns a request as a decision for the user.
+// pending converts a request to a pending decision of the user.
 func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
 	questions := questionsOf(r)
@@ -40,9 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited returns the input for an allowed tool, without the plan. Claude adds the plan from the plan's file to its
-// request, and would assume that the user edited the plan if it got it back. The file's path stays, because version
-// 2.1.197 treats an empty input as missing.
+// unedited returns the input for an allowed tool, without a plan. Claude adds the plan from the plan's file to its
+// request. If an answer contains the plan, Claude assumes that the user edited the plan. The path of the file stays in
+// the input, because version 2.1.197 treats an empty input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -52,8 +52,8 @@ func unedited(tool string, input json.RawMessage) json.RawMessage {
 	return jsonLine(all)
 }
 
-// withAnswers returns a question's input in the form of AskUserQuestion's result. It maps the text of each question to
-// the answers, joined by commas.
+// withAnswers returns a question's input with the answers, in the format of AskUserQuestion's result: a map from each
+// question's text to its answers, joined by commas.
 func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(input, &all) != nil || all == nil {
@@ -69,7 +69,7 @@ func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]str
 	return jsonLine(all)
 }
 
-// approval returns a request in the form for the user.
+// approval converts a request to an event for the user.
 func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{
 		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
@@ -99,7 +99,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	if ev.Detail == ev.Title {
 		ev.Detail = ""
 	}
-	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title
+	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title instead
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
 	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
@@ -120,7 +120,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	return ev
 }
 
-// started returns the shown tool that a request is about, or "".
+// started returns the ID of the request's tool call if users already see that call, or else "".
 func (t *tools) started(r *controlRequest) cli.ToolID {
 	call := cli.ToolID(r.ToolUseID)
 	if t.calls[call].name == "" {
@@ -129,7 +129,7 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns the argument what, the name of a request's subject, if text is blank. Otherwise it returns "".
+// missing returns the argument what, the name of a part of a request, if text is blank. Otherwise it returns "".
 func missing(what, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
@@ -137,7 +137,7 @@ func missing(what, text string) string {
 	return what
 }
 
-// sayTitle records which field is the title.
+// sayTitle adds the field that the title shows to the map said.
 func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {
@@ -147,7 +147,7 @@ func sayTitle(said map[string]string, tool string, fields map[string]string, tit
 	}
 }
 
-// questionsOf returns the questions of AskUserQuestion, or none for any other request.
+// questionsOf returns the questions of an AskUserQuestion request, or nil for other requests.
 func questionsOf(r *controlRequest) []cli.Question {
 	if r.Tool != toolQuestion {
 		return nil
@@ -155,14 +155,14 @@ func questionsOf(r *controlRequest) []cli.Question {
 	return cli.QuestionsIn(r.Input)
 }
 
-// Permission is the input of a terminal's PermissionRequest hook.
+// Permission is the input of a PermissionRequest hook in a user's terminal.
 type Permission struct {
 	Dir   string          `json:"cwd"`
 	Tool  string          `json:"tool_name"`
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// Asked returns the request for users: a cli.ApprovalAsked or a cli.QuestionAsked.
+// Asked converts p to an event for users: a cli.ApprovalAsked or a cli.QuestionAsked.
 func (p Permission) Asked() cli.Event {
 	r := p.request()
 	if questions := questionsOf(r); len(questions) > 0 {
@@ -172,7 +172,7 @@ func (p Permission) Asked() cli.Event {
 	return t.approval("", r, p.Input)
 }
 
-// Answer returns the hook's output for a decision.
+// Answer returns the output of the hook for a user's decision.
 func (p Permission) Answer(d cli.Decision) json.RawMessage {
 	decision := map[string]any{"behavior": "deny", "message": d.Reason}
 	switch questions := questionsOf(p.request()); {

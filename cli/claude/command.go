@@ -13,13 +13,13 @@ import (
 type format string
 
 const (
-	formatLive   format = "live"        // stream-json in and out, many turns
-	formatStream format = "stream-json" // the prompt as text, stream-json out, one turn
-	formatBlocks format = "blocks"      // lines of JSON in (images, or freshPrompts), stream-json out, one turn
+	formatLive   format = "live"        // stream-json in and out, for many turns
+	formatStream format = "stream-json" // the prompt as text in, stream-json out, for one turn
+	formatBlocks format = "blocks"      // JSON lines in (for images or freshPrompts), stream-json out, for one turn
 )
 
-// arguments returns the command line for req, without the program. It contains no prompts: the prompt is sent later,
-// and system prompts are in files.
+// arguments returns the command line for req, without the program. It contains no prompts: ductor sends the prompt
+// later, and system prompts are in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
 	if err != nil {
@@ -44,7 +44,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	for _, dir := range req.AddDirs {
 		args = addFlag(args, "--add-dir", dir)
 	}
-	if req.Budget > 0 && f != formatLive { // a live process counts more than one turn
+	if req.Budget > 0 && f != formatLive { // a live process would count the cost of all its turns
 		args = addFlag(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
 	if req.MaxTurns > 0 {
@@ -54,12 +54,12 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	return append(args, extra...), nil
 }
 
-// projectFlags starts Claude without the settings of the project, unless a user allowed all of them. If the project has
-// settings, it also excludes the user's own MCP servers, because no flag except --strict-mcp-config concerns servers
-// alone. With --add-dir Claude still reads the memory files of the project; see projectVars.
+// projectFlags returns flags that exclude the project's settings, unless a user allowed all of them. If the project has
+// settings, the flags also exclude the user's own MCP servers: only --strict-mcp-config excludes the project's servers.
+// With --add-dir Claude still reads the project's memory files; see projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
-	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools concerns only Claude's own tools
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools does not limit tools of MCP servers
 		args = append(args, "--strict-mcp-config")
 	}
 	if req.Project == cli.WithProject {
@@ -68,9 +68,9 @@ func projectFlags(req cli.Request) []string {
 	return addFlag(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
 }
 
-// projectVars turns off settings of the project for which Claude has no flag: the prompts in
-// .claude/scheduled_tasks.json, which Claude runs between turns. It also makes Claude read the memory files of the
-// working directory. These are safe, because they are only text.
+// projectVars returns variables that disable the prompts in .claude/scheduled_tasks.json, which Claude would run
+// between turns. Claude has no flag for that. The variables also make Claude read the memory files of the working
+// directory, which are safe because they contain only text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
 		return nil
@@ -78,7 +78,7 @@ func projectVars(req cli.Request) map[string]string {
 	return map[string]string{"CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
 }
 
-// allowedTools returns the rules of a request, and one for each server whose tools are allowed.
+// allowedTools returns Claude's rules for the tools that req allows, and for all tools of trusted servers.
 func allowedTools(req cli.Request) []string {
 	allowed := rules(req.AllowedTools)
 	for _, s := range req.Servers {
@@ -90,8 +90,8 @@ func allowedTools(req cli.Request) []string {
 }
 
 // serverConfig returns the value of --mcp-config. Claude inserts the values of variables from its own environment. A
-// Trusted server is marked to be always loaded: Claude waits for it as long as Claude's environment says, and always
-// offers its tools. For other servers Claude waits two seconds, and may offer their tools only through a search.
+// Trusted server is always loaded: Claude always offers its tools, and waits for the server as MCP_CONNECT_TIMEOUT_MS
+// says. For other servers Claude waits two seconds, and may offer their tools only through a search.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -107,15 +107,15 @@ func serverConfig(servers []cli.ToolServer) string {
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }
 
-// toolFlags returns the flags with the lists of tools. Claude does not offer a denied tool to the model, and does not
-// run it in any mode.
+// toolFlags returns the flags for the lists of tools. Claude neither offers a denied tool to the model nor runs it, in
+// any mode.
 func toolFlags(req cli.Request) []string {
 	args := addFlag(nil, "--tools", strings.Join(req.Tools.Only, ","))
 	args = addFlag(args, "--allowedTools", strings.Join(allowedTools(req), ","))
 	return addFlag(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
 }
 
-// rules converts names to Claude's rules. Claude has its own notation for the tools of a server.
+// rules converts tool names to Claude's rules. Claude has its own notation for tools of MCP servers.
 func rules(names []string) []string {
 	servers, rest := cli.Servers(names)
 	for _, server := range servers {
@@ -137,8 +137,8 @@ func (f format) flags() []string {
 	}
 }
 
-// addFlag appends a flag with a value. It appends nothing if the value is empty. If the value starts with a dash,
-// addFlag joins it to the flag, so that Claude cannot read the value as a flag.
+// addFlag appends a flag with its value, or nothing if the value is empty. It joins a value that starts with a dash to
+// the flag, so that Claude does not read the value as a flag.
 func addFlag(args []string, flag, value string) []string {
 	switch {
 	case value == "":
@@ -150,12 +150,12 @@ func addFlag(args []string, flag, value string) []string {
 	}
 }
 
-// permissionFlag returns the mode of a request for --permission-mode. It validates the mode, because Claude accepts
-// unknown names without an error.
+// permissionFlag returns the value of --permission-mode for a request. It returns an error for an unknown mode, because
+// Claude would accept any name.
 //
-// Claude's own acceptEdits mode allows too much: Claude edits every file below its directories that it does not
-// consider sensitive, including hidden files and ductor's files, and runs some commands. So Claude is made to ask for
-// edits if possible, and ductor accepts them.
+// Claude's own acceptEdits mode allows too much: some commands, and edits of all files below its directories that
+// Claude does not consider sensitive. These include hidden files and ductor's files. If a user can answer, accept-edits
+// therefore uses Claude's default mode, and ductor accepts the edits.
 func permissionFlag(f format, req cli.Request) (string, error) {
 	switch mode := req.Permission; mode {
 	case "", cli.Ask:
@@ -175,13 +175,13 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
-// Tools that ask the user something and change nothing.
+// Tools that only ask the user something.
 const (
 	toolQuestion = "AskUserQuestion"
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns the message for Claude after it asks for permission, and the reason for the user.
+// denial returns the message for Claude and the reason for users if no user can answer a request for tool.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
@@ -198,7 +198,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv returns the variables of Claude that a child may see in addition to the base list.
+// allowedEnv returns the variables for Claude that a child process may see in addition to cli.BaseEnv.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

@@ -11,9 +11,9 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor gives Claude. They include the owner's settings, which ductor does not
-// interpret. Without them, Claude would make some decisions in place of the user: in plan mode one of its models
-// approves commands, and commands in its own sandbox run without asking.
+// settings are the settings that ductor passes to Claude, merged with the owner's. Some of them leave decisions to the
+// user. Without them, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox
+// would run without asking.
 type settings map[string]any
 
 // decideNothing changes s so that Claude leaves every decision to the user.
@@ -24,7 +24,7 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 		return err
 	}
 	sandbox["autoAllowBashIfSandboxed"] = false
-	if mode == cli.Bypass { // no user is asked
+	if mode == cli.Bypass { // Claude asks no user in this mode
 		return nil
 	}
 	permissions, err := s.part("permissions")
@@ -35,13 +35,13 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	if !ok && permissions["ask"] != nil {
 		return errors.New("permissions.ask is no list")
 	}
-	// These tools write to the disk without asking, in any mode. They create worktrees, and jobs that outlive the
+	// In all modes these tools write to the disk without asking. They create worktrees, and jobs that outlive the
 	// session.
 	permissions["ask"] = append(theirs, "Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree")
 	return nil
 }
 
-// part returns an object of s. If the object is missing, part creates it.
+// part returns the object in s with the given key. It creates a missing object.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
 		s[key] = map[string]any{}
@@ -53,8 +53,8 @@ func (s settings) part(key string) (map[string]any, error) {
 	return part, nil
 }
 
-// settingsOf returns the settings for a request and its other extra arguments. owners reports whether the owner's
-// settings are among the settings. Claude reads only one --settings, so they must be merged.
+// settingsOf returns the settings for a request, and the request's other extra arguments. owners reports whether the
+// text contains settings of the owner. Claude reads only one --settings flag, so settingsOf merges them.
 func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs
@@ -81,7 +81,7 @@ func settingsOf(req cli.Request) (text string, extra []string, owners bool, err 
 	return strings.TrimSpace(string(jsonLine(all))), extra, owners, nil
 }
 
-// readSettings reads a value of --settings: JSON, or the name of a file.
+// readSettings parses a value of --settings: JSON, or the name of a file with JSON.
 func readSettings(value string) (settings, error) {
 	raw := []byte(value)
 	if !strings.HasPrefix(strings.TrimSpace(value), "{") {

@@ -29,8 +29,8 @@ const (
 	loginFile   = ".credentials.json"
 )
 
-// atHome returns env for a session with its own home. It removes everything that leads to the owner's settings. Only
-// the log-in stays where the owner has it.
+// atHome returns env for a session with its own home. It removes all variables that lead to the owner's settings. Only
+// the log-in stays in the owner's directory.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -47,13 +47,13 @@ func atHome(home, owner string, env []string) []string {
 	return env
 }
 
-// configDir returns the directory of Claude's data.
+// configDir returns the directory with Claude's data.
 func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude, which searches from dir upwards, would find skills, commands or other files in the
-// owner's home.
+// reaches reports whether Claude would find skills, commands or similar files of the owner when it searches from dir
+// upwards.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -77,9 +77,9 @@ func reaches(dir, owner string) bool {
 	return false
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and settings that skip Claude's first-run
-// questions. owner is the owner's home. env is the owner's environment, which may set another place for Claude's
-// settings.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and settings that skip the questions of
+// Claude's first start. owner is the owner's home. env is the owner's environment, which may set another directory for
+// Claude's settings.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -94,15 +94,15 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownState returns the state that Claude needs to start without questions, and the account of the log-in.
+// ownState returns the state with which Claude starts without questions. It includes the account of the log-in.
 func ownState(owner []byte) ([]byte, error) {
 	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
 	state["hasCompletedOnboarding"] = json.RawMessage("true")
 	return json.Marshal(state)
 }
 
-// ownSettings returns settings without hooks, plugins and permissions. They contain the program that logs in the owner,
-// and exclude the owner's memory files.
+// ownSettings returns the owner's settings for the log-in, without hooks, plugins and permissions. The settings exclude
+// the owner's memory files.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
 	if env := loginEnv(theirs); len(env) > 0 {
@@ -148,7 +148,7 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove returns the names of the MCP servers of every project below the owner's home.
+// serversAbove returns the names of the MCP servers that Claude finds for every project below the owner's home.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {
@@ -160,7 +160,7 @@ func serversAbove(owner string) []string {
 	return slices.Sorted(maps.Keys(file.Servers))
 }
 
-// picked returns some members of a JSON object, or nothing if raw is not an object.
+// picked returns the named members of a JSON object, or nil if raw is not an object.
 func picked(raw []byte, names ...string) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	some := map[string]json.RawMessage{}

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// rateLimit is what Claude reports about the limits of the plan after an answer of its API that changed them. The limit
-// that is reached first is also at the top level. Older versions report only that one.
+// rateLimit is Claude's report about the limits of the plan. It comes after an answer of the API changed a limit. The
+// top-level fields describe the most restrictive limit. Older versions report only this limit.
 type rateLimit struct {
 	Status string `json:"status"`        // allowed, allowed_warning, rejected
 	Type   string `json:"rateLimitType"` // five_hour, seven_day, seven_day_opus and so on
@@ -19,14 +19,14 @@ type rateLimit struct {
 }
 
 type planWindow struct {
-	Used     *float64 `json:"utilization"` // from 0 to 1; at the top level only with a warning
+	Used     *float64 `json:"utilization"` // from 0 to 1; at the top level only if Status is a warning
 	ResetsAt float64  `json:"resetsAt"`    // seconds since 1970
 }
 
 func (w planWindow) resets() time.Time { return cli.UnixTime(w.ResetsAt) }
 
-// windowOf returns the window of one of Claude's limits. Its Span is 0 for a limit without a window, such as that of
-// the usage that is paid in addition to the plan.
+// windowOf returns the window of a limit. Its Span is 0 for a limit without a window, such as the limit of usage that
+// is paid in addition to the plan.
 func windowOf(limit string) (w cli.LimitWindow) {
 	for name, span := range map[string]time.Duration{"five_hour": 5 * time.Hour, "seven_day": 7 * 24 * time.Hour} {
 		if of, ok := strings.CutPrefix(limit, name); ok {

@@ -12,29 +12,30 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait limits the time in which a new process prints nothing. A process reports its first prompt before it
-	// asks the model.
+	// startWait limits how long a new process may print nothing. A process confirms its first prompt before it queries
+	// the model.
 	startWait = 2 * time.Minute
-	// leaveWait is how long a closed process may take to end after the end of its input. After that, ductor stops it.
+	// leaveWait is how long a process may take to end after its input was closed. ductor then stops the process.
 	leaveWait = 300 * time.Millisecond
 	markWait  = time.Second
 )
 
-// live is a session whose process runs turn after turn. If the process has ended, the next turn starts another process,
-// which continues the session.
+// live is a session whose process runs many turns. If the process has ended, the next turn starts another process,
+// which resumes the session.
 //
-// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe at any time.
+// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe for
+// concurrent use.
 type live struct {
 	provider     *Provider
 	conversation cli.Conversation
-	setting      setting   // settings with which the process was started
-	left         *leftTurn // the turn to resume; nil for none, and once it runs
+	setting      setting   // settings with which the process started
+	left         *leftTurn // turn to resume; nil if there is none, or once it runs
 
 	mu           sync.Mutex
 	run          *liveRun  // nil before the first start
 	turn         *liveTurn // the running turn; nil for none
 	id           cli.AgentSessionID
-	turnSettings turnSettings // current turn settings of the process
+	turnSettings turnSettings // the process's current turn settings
 	phase        sessionPhase
 }
 
@@ -42,10 +43,10 @@ type live struct {
 type sessionPhase int
 
 const (
-	unused   sessionPhase = iota // no turn has run in it
+	unused   sessionPhase = iota // no turn has run in the session
 	ready                        // between two turns
 	running                      // a turn is running
-	cutShort                     // the last turn was interrupted: Close does not wait for the process
+	cutShort                     // the last turn was interrupted, so Close does not wait for the process
 	shut                         // closed or detached
 )
 
@@ -85,11 +86,11 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// listen starts reading the output of proc.
+// listen starts to read the output of proc.
 func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
 	run.idle = &idler{session: s, run: run, dir: dir}
-	run.idle.mu.Lock() // its first line may come before run.stream is set
+	run.idle.mu.Lock() // the first line may come before run.stream is set
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)
@@ -100,7 +101,7 @@ func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptio
 	return run
 }
 
-// watch wraps emit, and records the session's id from the events.
+// watch wraps emit. It records the session's ID from SessionStarted events.
 func (s *live) watch(emit func(cli.Event)) func(cli.Event) {
 	return func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
@@ -116,8 +117,7 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line, if line is not empty. It ignores errors: if the process has ended, the end of its output shows
-// that.
+// send sends a line unless it is empty. It ignores errors: if the process has ended, the end of its output shows that.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return
@@ -127,7 +127,7 @@ func (s *live) send(run *liveRun, line []byte) {
 	}
 }
 
-// ready returns the process for this turn: the current process, or a new one that continues the session.
+// ready returns a running process for the turn: the current process, or a new one that resumes the session.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id
@@ -154,8 +154,8 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-// Fits reports whether the process and its session suit req. A different model, permission mode or effort is set at the
-// beginning of the turn, if the protocol allows that.
+// Fits implements cli.Session. If the protocol can change the model, the permission mode or the effort, the session
+// fits, and the turn changes them before its prompt.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *live) Fits(req cli.Request) bool {
 	return req.Resume == s.id
 }
 
-// Info describes the running process.
+// Info implements cli.Session.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	run, closed := s.run, s.phase == shut
@@ -181,8 +181,7 @@ func (s *live) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends the process and everything it started. It first closes the input of an idle process, which then ends at
-// once.
+// Close ends the process and its descendants. It first closes the input, so that an idle process can end by itself.
 func (s *live) Close(ctx context.Context) error {
 	run, was := s.shut()
 	if run == nil {
@@ -197,7 +196,7 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-// shut prevents further turns, and returns the session's last phase.
+// shut prevents further turns. It returns the process, and the session's phase before.
 func (s *live) shut() (run *liveRun, was sessionPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +211,7 @@ func (r *liveRun) leave(ctx context.Context) {
 	r.stream.Linger(ctx)
 }
 
-// Detach detaches from the process. Between two turns it first records that the process's output was handled.
+// Detach detaches from the process. Between two turns it first records that all output was handled.
 func (s *live) Detach() {
 	run, was := s.shut()
 	if run == nil {
@@ -224,11 +223,11 @@ func (s *live) Detach() {
 	run.stream.Detach()
 }
 
-// hasBackgroundWork reports whether Claude is working in the background.
+// hasBackgroundWork reports whether Claude works in the background.
 func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
-// markBackground is for a process between two turns that works in the background. It records that the process's output
-// has been handled. It does nothing if the process does not work in the background.
+// markBackground records that all output of a process between two turns was handled. It does nothing if the process
+// does not work in the background.
 func (s *live) markBackground(run *liveRun) {
 	if !run.stream.Alive() || !run.hasBackgroundWork() || run.idle.busy() {
 		return
@@ -240,7 +239,7 @@ func (s *live) markBackground(run *liveRun) {
 	}
 }
 
-// idleNote returns the note of a process between two turns.
+// idleNote returns the note for a process between two turns.
 func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
@@ -249,8 +248,8 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background returns a function that passes on the result of a turn that Claude started. It returns nil if the provider
-// has no Background.
+// background returns a function that passes the result of a turn started by Claude to Options.Background. It returns
+// nil if Options.Background is nil.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
@@ -258,8 +257,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between turns. This is the output of a turn that Claude starts when a
-// background task has ended, or of a process that could not resume its session.
+// idler handles the output of a live process between turns: turns that Claude starts after a background task, and the
+// error of a failed resume.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -267,11 +266,11 @@ type idler struct {
 
 	mu      sync.Mutex
 	decoder decoder
-	parser  *parser // of the turn that Claude started; nil when none is running
+	parser  *parser // of the turn that Claude started; nil if none is running
 	failed  *cli.Failure
 }
 
-// line handles one line. It is called between turns. During a turn it is called only while busy returns true.
+// line handles one line. It is called between turns, and during a turn only while busy returns true.
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -286,7 +285,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = taken // no other turn waits for this one
+		i.parser.phase = taken // the turn has no prompt that Claude has yet to accept
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)
@@ -295,7 +294,7 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// betweenTurns handles a line outside of any turn. A result outside of a turn means that the process failed to start.
+// betweenTurns handles a line outside of any turn. A result there means that the process failed to start.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
 	if l.Type == "control_response" && l.Response != nil {
@@ -318,7 +317,7 @@ func (i *idler) finish() {
 	i.record()
 }
 
-// record stores up to which point the background output was handled.
+// record stores the position up to which the background output was handled.
 func (i *idler) record() {
 	s := i.session
 	s.mu.Lock()
@@ -342,7 +341,7 @@ func (i *idler) busy() bool {
 	return i.parser != nil
 }
 
-// failure returns the reason why the process could not start. It returns nil if the reason is unknown.
+// failure returns the reason why the process could not start, or nil if the reason is unknown.
 func (i *idler) failure() *cli.Failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"ductor/cli"
 )
 
-// memory is the state that the turns of one process share: totals that Claude counts since the start of the process,
-// and information that Claude prints only once.
+// memory is the state that the turns of one process share: Claude's totals since the start of the process, and values
+// that Claude prints only once.
 type memory struct {
 	costUSD float64
 	byModel map[cli.ModelID]cli.Usage
-	denied  map[string]bool // by digest of the call's id
-	denials []string        // the same, in order
+	denied  map[string]bool // by digest of the call's ID
+	denials []string        // the keys of denied, in order
 	warned  map[string]bool
-	model   cli.ModelID // the last model that init named
+	model   cli.ModelID // model in the last init line
 	tasks   tasks
 	fill    cli.Fill
 	plan    plan
-	mode    string // the permission mode that Claude reported switching to; empty if none
+	mode    string // permission mode to which Claude reported a change; empty if none
 }
 
 func newMemory() *memory {
@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny records a call that was not allowed. It returns false if the call was recorded before.
+// deny records a denied call. It returns false if the call was recorded before.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false
@@ -45,15 +45,15 @@ func (m *memory) deny(call string) bool {
 	return true
 }
 
-// tasks are the tasks that Claude started, and whose end it has not reported in a turn. After a turn they are the
-// background work. Safe for concurrent use.
+// tasks are Claude's tasks until a turn has reported their end. After a turn they are the background work. Safe for
+// concurrent use.
 type tasks struct {
 	mu   sync.Mutex
-	open map[string]bool // by id: true once it has ended, which Claude reports in a later turn
-	told []string        // summaries of the tasks that ended since the last take
+	open map[string]bool // by ID; true if the task has ended, which Claude will report in a later turn
+	told []string        // summaries of ended tasks for the next take
 }
 
-// take returns the summaries of the tasks that ended since the last take, in one line.
+// take returns the summaries of the tasks that ended since the last call, in one line.
 func (t *tasks) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *tasks) take() string {
 	return line
 }
 
-// line updates the tasks from a line.
+// line updates the tasks by a line of output.
 func (t *tasks) line(l *line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,12 +79,12 @@ func (t *tasks) line(l *line) {
 				t.told = append(t.told[max(0, len(t.told)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // another party stopped it
+	case l.Subtype == "task_notification": // the task was stopped from outside
 		delete(t.open, l.TaskID)
 	}
 }
 
-// begin requires mu, or exclusive access to t.
+// begin adds an open task. The caller holds mu or has exclusive access to t.
 func (t *tasks) begin(id string) {
 	if t.open == nil {
 		t.open = map[string]bool{}
@@ -99,14 +99,14 @@ func (t *tasks) list() []string {
 	return slices.Sorted(maps.Keys(t.open))
 }
 
-// note is stored with the mark of a turn. It contains the messages that were sent during the turn, and the data that
-// ductor needs to read the turn's output in the same way after a restart.
+// note is stored with the mark of a turn. It contains the IDs of the turn's messages, and the state that a process of
+// ductor needs to read the turn's output after a restart.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
-	Model   cli.ModelID               `json:"m,omitempty"` // the last model that init named
+	Model   cli.ModelID               `json:"m,omitempty"` // model in the last init line
 	CostUSD float64                   `json:"usd,omitempty"`
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
-	Denied  []string                  `json:"d,omitempty"` // digests of tool ids
+	Denied  []string                  `json:"d,omitempty"` // digests of the calls' IDs
 	Warned  []string                  `json:"w,omitempty"`
 	Tasks   []string                  `json:"t,omitempty"` // open tasks
 	Before  turnSettings              `json:"b"`           // at the start of the turn
@@ -116,17 +116,17 @@ type note struct {
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
-// messages are the ids of the messages of a turn.
+// messages are the IDs of the messages of a turn.
 type messages struct {
 	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
-	Steers  []string `json:"steer,omitempty"`   // sent during the turn, in order
-	Sending string   `json:"sending,omitempty"` // the message among Steers that is written after this note
+	Steers  []string `json:"steer,omitempty"`   // IDs of messages sent during the turn, in order
+	Sending string   `json:"sending,omitempty"` // ID in Steers of the message that is written after this note
 }
 
-// promptOf returns the id of the turn's prompt.
+// promptOf returns the ID of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the id of a message that is sent into the turn.
+// steerOf returns the ID of the message steer that is sent during the turn.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
@@ -136,7 +136,7 @@ const (
 	keptWarned = 16
 )
 
-// noteOf returns the note for the state m.
+// noteOf returns a note with the state m.
 func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
@@ -151,12 +151,12 @@ func lastOf(all []string, n int) []string { return slices.Clone(all[max(len(all)
 func (n note) String() string {
 	b, err := json.Marshal(n)
 	if err != nil {
-		return "" // NaN or infinity, which Claude cannot have printed as JSON
+		return "" // the cost is NaN or infinite, which JSON from Claude cannot contain
 	}
 	return string(b)
 }
 
-// readNote parses the result of String. An unreadable note counts as empty.
+// readNote parses the result of note.String. It returns an empty note for an unreadable text.
 func readNote(text string) note {
 	var n note
 	if json.Unmarshal([]byte(text), &n) != nil {
@@ -165,7 +165,7 @@ func readNote(text string) note {
 	return n
 }
 
-// memory returns the memory that the note describes.
+// memory returns the memory that n describes.
 func (n note) memory() *memory {
 	m := newMemory()
 	m.costUSD, m.model = n.CostUSD, n.Model
@@ -182,8 +182,8 @@ func (n note) memory() *memory {
 	return m
 }
 
-// Tools with which Claude Code manages its plan. In older versions one tool replaces the whole plan; newer versions
-// have tools for single steps.
+// Tools by which Claude Code manages its plan. In older versions TodoWrite replaces the whole plan. Newer versions have
+// tools for single steps.
 const (
 	toolTodos      = "TodoWrite"
 	toolTaskCreate = "TaskCreate"
@@ -192,7 +192,7 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan reports whether a tool only manages the plan. ductor then shows the plan instead of the tool.
+// keepsPlan reports whether a tool only manages the plan. Users then see the plan instead of the tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }
@@ -207,7 +207,7 @@ type task struct {
 
 var createdTask = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task #(\S+) created`) })
 
-// change applies a successful tool call. It reports whether the plan changed.
+// change applies a successful tool call to the plan. It reports whether the plan changed.
 func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 	var in struct {
 		Todos []struct {
@@ -244,7 +244,7 @@ func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 func (p *plan) update(id, subject, status string) bool {
 	i := slices.IndexFunc(p.tasks, func(t task) bool { return t.id == id })
 	switch {
-	case i < 0 || id == "": // of a session before this process
+	case i < 0 || id == "": // a step from before this process
 		return false
 	case status == "deleted":
 		p.tasks = slices.Delete(p.tasks, i, i+1)
@@ -259,7 +259,7 @@ func (p *plan) update(id, subject, status string) bool {
 	return true
 }
 
-// changed returns the event with the plan.
+// changed returns the event for the current plan.
 func (p *plan) changed() cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, t := range p.tasks {

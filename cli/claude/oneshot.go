@@ -7,7 +7,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes how to run a turn with a process of its own.
+// once describes to package turn how to run a turn in a separate process.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{
 		Agent: agent, Options: p.opts.ProviderOptions, Input: onceInput, Read: read,
@@ -25,7 +25,7 @@ func formatOf(req cli.Request) format {
 	return formatStream
 }
 
-// onceInput returns the input of a process, in the format in which the process was started.
+// onceInput returns the input of a one-shot process, in the process's format.
 func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	f := formatOf(req)
 	if left != nil {
@@ -44,7 +44,7 @@ func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	return append(freshPrompts(req), line...), nil
 }
 
-// read describes how to read the lines of a turn.
+// read describes to package turn how to read the output of a turn.
 func read(t turn.Once) turn.Reading {
 	p := newParser(t.Out, newMemory(), t.Req.Dir)
 	p.observer.garbage = t.Stream.Garbage

@@ -10,16 +10,16 @@ import (
 )
 
 // parser converts the lines of one turn to events. It does no I/O: line returns the replies that the caller must write.
-// When line has returned over, outcome is the result that the caller passes to the emitter.
+// After the turn is over, outcome is the result for the emitter.
 type parser struct {
 	observer observer
-	// echo is the id of the prompt. Claude repeats the id after it has accepted the prompt, and never before the first
-	// complete block of its answer. Until then, the output may belong to a turn that Claude started itself.
+	// echo is the ID of the prompt. Claude repeats the ID after it has accepted the prompt, at the earliest with the
+	// first complete block of its answer. Earlier output may belong to a turn that Claude started itself.
 	echo string
-	// approvals handles Claude's requests to the user. It is nil in a turn without a user.
+	// approvals handles Claude's requests to the user. It is nil if the turn has no user.
 	approvals *turn.Approvals[asked]
-	// steers are the messages that were sent during the turn. Claude handles them between two tools. If the turn has no
-	// further tool, Claude handles them after its result, and then prints another result.
+	// steers are the messages that were sent during the turn. Claude handles them between two tools, or after its
+	// result if no tool follows. It then prints another result.
 	steers turn.Added
 
 	flow flow
@@ -27,21 +27,22 @@ type parser struct {
 
 	phase   phase
 	outcome cli.Result
-	task    string // background tasks that ended before the result
+	task    string // background tasks that ended before the result, in one line
 
 	decoder decoder
 	denials []deniedCall
 	trouble trouble
 }
 
-// observer has the parser's callbacks. newParser sets missing callbacks to functions that do nothing, except
+// observer contains the parser's callbacks. newParser replaces a missing callback by an empty function, except
 // background.
 type observer struct {
 	taken   func()              // Claude has accepted the prompt
-	freed   func()              // a turn of Claude's own ended before this one
+	freed   func()              // a turn that Claude started itself ended before this turn
 	replied func(*controlReply) // gets Claude's answers to ductor's requests
 	garbage func([]byte)        // gets lines outside of the protocol
-	// background gets the result of a turn that Claude started. If it is nil, that turn counts as a part of this turn.
+	// background receives the result of a turn that Claude started. If it is nil, such a turn counts as a part of this
+	// turn.
 	background func(cli.BackgroundResult)
 }
 
@@ -51,8 +52,8 @@ func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	return &parser{observer: silent, mem: mem, flow: content}
 }
 
-// line handles one line of output. reply is the line to write as a response, or nil. Lines after the end have no
-// effect.
+// line handles one line of output. It returns the line to write as a reply, or nil. It ignores lines after the end of
+// the turn.
 func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	if p.phase.over() {
 		return nil, true
@@ -74,7 +75,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins reports whether a line belongs to a turn. Other lines contain news that may also come between turns.
+// begins reports whether a line belongs to a turn. Any other line may also come between turns.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -112,10 +113,10 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	return nil
 }
 
-// abandon ends the turn for ductor, although Claude continues it.
+// abandon ends the turn for ductor although Claude continues to work on it.
 func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
 
-// echoed handles the sign that Claude has accepted the message id.
+// echoed handles Claude's confirmation that it has accepted the message with the given ID.
 func (p *parser) echoed(id string) {
 	p.steers.Taken(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
@@ -125,7 +126,7 @@ func (p *parser) echoed(id string) {
 	p.observer.taken()
 }
 
-// name reads the session's id from a line that is not an init line, for output that starts without one.
+// name takes the session's ID from a line if no init line came before.
 func (p *parser) name(l *line) {
 	if p.flow.em.Named() || l.SessionID == "" {
 		return
@@ -137,8 +138,7 @@ func (p *parser) name(l *line) {
 	p.flow.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
-// lineModel returns the model of a line. For a message this is its model; for a result it is the model that was used
-// most.
+// lineModel returns the model in a line. For a message this is the message's model, for a result the most used model.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
 		return modelNamed(l.Message.Model)
@@ -152,7 +152,7 @@ func lineModel(l *line) cli.ModelID {
 	return modelNamed(model)
 }
 
-// modelNamed returns a model's name without the mark of its context window, such as [1m]. Claude omits that mark in a
+// modelNamed returns a model's name without the mark of its context window, such as [1m]. Claude omits the mark in a
 // resumed session and in its messages.
 func modelNamed(name string) cli.ModelID {
 	name, _, _ = strings.Cut(name, "[")
@@ -165,7 +165,7 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.flow.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
-		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started the turn because a task ended
+		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started the turn after a background task
 			p.flow.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
@@ -197,12 +197,13 @@ func (p *parser) systemStatus(l *line) {
 }
 
 // retry shows that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes,
-// so retry ends the turn at once. Only an account that can refresh its log-in gets one retry.
+// so retry ends the turn at once. Only an account that can refresh its log-in gets one retry. A turn that
+// continued without ductor may have succeeded since, so it is not ended.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
 	canRefresh := p.trouble.keySource == "none" || p.trouble.keySource == "oauth"
-	if refused && (l.Attempt > 1 || !canRefresh) {
+	if refused && !p.flow.em.Replaying() && (l.Attempt > 1 || !canRefresh) {
 		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")})
 		return
 	}
@@ -210,8 +211,8 @@ func (p *parser) retry(l *line) {
 	p.flow.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
-// retryReason returns the reason why Claude repeats its request, from the status of the last answer. It returns "" if
-// the reason is unknown.
+// retryReason returns the reason why Claude repeats a request. status is the HTTP status of the last answer, or nil if
+// there was none. It returns "" if the reason is unknown.
 func retryReason(status *int) cli.FailureKind {
 	if status == nil {
 		return cli.NetworkDown
@@ -219,8 +220,8 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.APIError{Status: *status}.Kind()
 }
 
-// warnServers warns about servers that do not work. Claude waits for servers that are still starting, and then starts
-// without their tools. It waits two seconds, and since 2.1.332 at most the time in MCP_TIMEOUT.
+// warnServers warns about MCP servers that do not work. Claude waits two seconds for servers that are still starting,
+// and since 2.1.332 at most for the time in MCP_TIMEOUT. It then starts without their tools.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
@@ -230,7 +231,7 @@ func (p *parser) warnServers(servers []mcpServer) {
 	}
 }
 
-// user handles tool results. A message that Claude repeats is only the sign that it has accepted the message.
+// user handles the results of tools. A repeated message only confirms that Claude has accepted the message.
 func (p *parser) user(l *line) {
 	if l.IsReplay {
 		p.echoed(l.UUID)
@@ -250,8 +251,8 @@ func (p *parser) user(l *line) {
 	}
 }
 
-// control handles a request of Claude. If a user attends the turn, the request becomes an event. Otherwise ductor
-// denies it, with advice on what the agent can do instead. reply is nil if the answer comes later.
+// control handles a request of Claude. If the turn has a user, the request becomes an event, and reply is nil.
+// Otherwise ductor denies the request and advises the agent how to proceed.
 func (p *parser) control(l *line) (reply []byte) {
 	if l.Request == nil || l.RequestID == "" {
 		return nil
@@ -278,7 +279,7 @@ type deniedCall struct {
 	cli.Denial
 }
 
-// deny records a call that was not allowed, once per call and process.
+// deny records a denied call, once for each call and process.
 func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
 	if !p.mem.deny(callDigest(id)) && id != "" {
 		return
@@ -288,7 +289,7 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	}})
 }
 
-// told returns the denials of this turn until now.
+// told returns the denials of this turn so far.
 func (p *parser) told() []cli.Denial {
 	var told []cli.Denial
 	for _, d := range p.denials {
@@ -297,13 +298,13 @@ func (p *parser) told() []cli.Denial {
 	return told
 }
 
-// callDigest returns a short digest of a call's id.
+// callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles the line that ends a turn. In two cases it does not end this turn: if Claude started the turn that
-// ended, as it does when a background task has ended, and while messages wait that the user sent during the turn.
+// result handles a result line. The line does not end this turn if it ends a turn that Claude started itself, or if
+// messages sent during the turn still wait.
 func (p *parser) result(l *line) {
-	if !l.IsError || l.NumTurns > 0 { // the id in the result of a failed resume is another one
+	if !l.IsError || l.NumTurns > 0 { // the result of a failed resume contains another ID
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
@@ -323,8 +324,8 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started itself,
-// unless a message of ductor joined that turn.
+// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started itself. Such
+// a turn also counts as the requested turn if Claude accepted the prompt in it.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
@@ -332,7 +333,8 @@ func (p *parser) ours(l *line) bool {
 	return p.phase == taken
 }
 
-// handOver passes the output of a turn that Claude started to Background, and removes that output from this turn.
+// handOver passes the output of a turn that Claude started to the background callback, and removes the output from this
+// turn.
 func (p *parser) handOver(r cli.Result) {
 	if p.observer.background == nil {
 		return
@@ -350,7 +352,7 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)
 		switch why := p.flow.calls[id].err; why {
-		case cli.ToolCutShort: // an interrupt ended it
+		case cli.ToolCutShort: // an interrupt ended the tool
 		case cli.ToolDenied:
 			p.deny(id, d.Tool, d.Input, "")
 		default:

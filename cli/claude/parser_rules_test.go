@@ -120,6 +120,23 @@ func TestRefusedLoginStopsTheProcess(t *testing.T) {
 	}
 }
 
+// A turn that went on without ductor may have succeeded after Claude tried again.
+func TestAPastRefusedLoginDoesNotEndTheTurn(t *testing.T) {
+	em := turn.NewEmitter(agent, time.Now, func(cli.Event) {})
+	resumed := &turn.Resumed{When: func(int64) time.Time { return time.Now() }}
+	turn.New(turn.Loop[string]{Source: turn.Source[string]{Resumed: resumed}, Out: em})
+	p := newParser(em, newMemory(), "/srv/proj")
+	refused := `{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":600,` +
+		`"error_status":401}`
+	if _, over := p.line([]byte(refused)); over {
+		t.Error("the turn ended, although its output continues")
+	}
+	em.Pass(cli.CaughtUp{})
+	if _, over := p.line([]byte(refused)); !over {
+		t.Error("the turn continues, although the log-in is still refused")
+	}
+}
+
 func TestNearLimitIsAWarning(t *testing.T) {
 	events, _, _ := run(t, newMemory(), nil, initLine,
 		`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed"}}`,

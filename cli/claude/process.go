@@ -7,8 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process, with the position at which its turn starts. The code that starts it must stop it or
-// detach from it.
+// process is a Claude process with its last recorded mark. The caller that starts it must stop it or detach from it.
 type process struct {
 	cli.Process
 
@@ -16,7 +15,7 @@ type process struct {
 	mark cli.Mark // the last recorded mark
 }
 
-// Begin records a mark and remembers it.
+// Begin records the mark m.
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.Process.Begin(ctx, m); err != nil {
 		return err
@@ -27,13 +26,13 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-// renote replaces the note in the mark of the running turn.
+// renote replaces the note in the mark of the running turn. It does nothing if the turn has no mark.
 func (p *process) renote(ctx context.Context, turn cli.TurnID, note string) error {
 	p.mu.Lock()
 	m := p.mark
 	p.mu.Unlock()
 	if m.Turn != turn || turn == "" {
-		return nil // its start is not recorded, so nothing after it is either
+		return nil // without a recorded start, a note is useless
 	}
 	m.Note = note
 	return p.Begin(ctx, m)

@@ -1,9 +1,8 @@
 // Package claude implements the Claude Code agent: its command line, its stream-json protocol in and out, its control
 // requests, its log-in and its models.
 //
-// It only translates between Claude and cli events. The packages above it decide which conversation runs when, how
-// failures are retried and where processes start. The package is not a general agent runner, and knows nothing of
-// chats.
+// The package only translates between Claude and the events of package cli. Other packages choose the conversation,
+// repeat failed turns and start processes. The package is not a general runner of agents, and knows nothing of chats.
 package claude
 
 import (
@@ -14,14 +13,14 @@ import (
 	"ductor/cli"
 )
 
-// Options configures a Provider. All fields but Launcher may be zero.
+// Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
 	// PromptDir is the directory for files with system prompts. It must have the same path for ductor and for the
-	// agent. If it is empty, the package uses a directory of this user in os.TempDir.
+	// agent. Empty means a directory of this user in os.TempDir.
 	PromptDir string
-	// Background gets the result of a turn that Claude started between ductor's turns, for example when a background
-	// task has ended. A goroutine of the session calls it, so it must not block for long.
+	// Background receives the result of a turn that Claude started itself, for example after the end of a background
+	// task. A goroutine of the session calls it, so it must not block for long.
 	Background func(cli.Conversation, cli.BackgroundResult)
 }
 
@@ -89,12 +88,12 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. For its own tools, Claude accepts a list of the tools that exist. For MCP
-// servers it accepts only a list of tools that must not be used.
+// CannotHold implements cli.ToolHolder. For its own tools, Claude accepts a list of permitted tools. For tools of MCP
+// servers, it accepts only a list of denied tools.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
-		// In strict mode, Claude has no other server.
+		// In strict mode, Claude has only the servers of the request.
 		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
 			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
 		}
@@ -102,7 +101,7 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// Cannot implements cli.Limited. A one-shot Claude cannot ask the user.
+// Cannot implements cli.Limited. A one-shot process cannot ask the user.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	switch {
 	case mode != cli.OneShot || permission == cli.Bypass:
@@ -116,7 +115,7 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 }
 
 // ProjectFiles implements cli.ProjectReader. It returns the files of a project that contain settings for Claude. With
-// -p Claude runs their hooks and MCP servers without asking.
+// -p Claude would run their hooks and MCP servers without asking.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".mcp.json",
@@ -134,9 +133,9 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. A session with its own home gets no skills, commands and agents of the
-// owner. If Claude would find the owner's from the working directory, the session does not get those of the directory
-// either.
+// arguments returns the command line for req. A session with its own home must not find the owner's skills, commands
+// and agents. If Claude would find them above the working directory, a flag limits Claude to the user's settings. The
+// flag also excludes skills, commands and agents in the working directory.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -145,20 +144,19 @@ func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]st
 	return args, err
 }
 
-// environment returns the whole environment of a process for req.
+// environment returns the complete environment of a process for req.
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
-		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot would break it
-		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server that must always be loaded. After that it starts
-		// without the server's tools. Claude's default of five seconds is too short for ductor's own server on a busy
-		// small machine.
+		"DISABLE_AUTOUPDATER": "1", // an update while ductor runs could break it
+		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server that is always loaded, before it starts without
+		// the server's tools. The default of five seconds is too short for ductor's own server on a busy small machine.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })
 	maps.Copy(own, projectVars(req))
 	if req.Permission == cli.Bypass {
-		// As root, Claude accepts this mode only in a sandbox. The user who chose the mode took that risk.
+		// As root, Claude accepts this mode only in a sandbox. The user accepted the risk by choosing the mode.
 		own["IS_SANDBOX"] = "1"
 	}
 	return atHome(req.Home, p.opts.OwnerHome, p.opts.ChildEnv(req, allowedEnv(parent), own))
@@ -175,7 +173,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	}
 	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
-		args = []string{err.Error()} // an unknown mode fits nothing
+		args = []string{err.Error()} // an unknown mode fits no process
 	}
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)

@@ -9,11 +9,11 @@ import (
 	"ductor/cli"
 )
 
-// wasInterrupted reports whether the result is of an interrupted turn.
+// wasInterrupted reports whether the result belongs to an interrupted turn.
 func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
-// sum combines the results of a turn for which Claude printed several. That happens if a message that was sent during
-// the turn came too late for the first result.
+// sum combines two results of the same turn. Claude prints several results if a message came too late for the first
+// one.
 func sum(former, last cli.Result) cli.Result {
 	last.CostUSD += former.CostUSD
 	last.Turns += former.Turns
@@ -27,7 +27,7 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// spent returns the cost of this turn. Claude reports totals since the start of the process.
+// spent returns the cost and usage of this turn. Claude reports totals since the start of the process.
 func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
 	costUSD = r.TotalCostUSD
 	if costUSD >= m.costUSD {
@@ -50,7 +50,8 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage adds up the usage of all models. It includes sub-agents, which the turn's own count omits.
+// totalUsage returns the total usage of all models. It includes sub-agents, which own omits. own is used if byModel is
+// empty.
 func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
@@ -62,8 +63,8 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	return sum
 }
 
-// measure reads from a line how full the context is. That is the model's input and output in its last call. Sub-agents
-// have their own contexts, so measure ignores them.
+// measure updates how full the context is: the input and output of the model's last call. It ignores sub-agents, which
+// have their own contexts.
 func (m *memory) measure(l *line) {
 	switch {
 	case l.Parent != "":
@@ -84,7 +85,7 @@ func (m *memory) measure(l *line) {
 
 func (u tokenUsage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// compacted reports that Claude shortened its context.
+// compacted emits that Claude shortened its context.
 func (p *parser) compacted(c *compactMetadata) {
 	if c == nil {
 		return
@@ -95,16 +96,16 @@ func (p *parser) compacted(c *compactMetadata) {
 	p.flow.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
-// trouble is further information about a turn's failure, besides its result line.
+// trouble contains details about a turn's failure that come before its result line.
 type trouble struct {
-	apiError  string    // the kind in Claude's synthetic error message
-	resetAt   time.Time // from an exceeded rate limit; otherwise zero
-	network   bool      // the last retry was because of a lost connection
-	keySource string    // where Claude says its key comes from
+	apiError  string    // error kind in Claude's synthetic message
+	resetAt   time.Time // reset of an exceeded rate limit; otherwise zero
+	network   bool      // a lost connection caused the last retry
+	keySource string    // origin of the API key, as Claude reports it
 }
 
-// resultFailure returns the failure of a turn, or nil if the turn succeeded. It only checks is_error, because the
-// subtype of a failed turn is often "success".
+// resultFailure returns the failure of a turn, or nil if the turn succeeded. Only is_error decides, because the subtype
+// of a failed turn is often "success".
 func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
@@ -113,7 +114,7 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // the reason is a part of the text
+	if cli.InnerMessage(r.Result) != r.Result { // the reason is only a part of the text
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {
@@ -146,17 +147,17 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	return kind
 }
 
-// forTerminal matches advice that is only useful in a terminal.
+// forTerminal matches advice that is useless outside of a terminal.
 var forTerminal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(` (?:(?:Please r|R)un (?:--model|/model|/login)\b|To configure this behavior,)[^.]*\.`)
 })
 
-// failureReason returns Claude's own sentence.
+// failureReason returns the sentence in which Claude explains the failure.
 func failureReason(r resultFields) string {
 	text := r.Result
 	if text == "" {
 		for _, e := range r.Errors {
-			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's notes for itself
+			if !strings.HasPrefix(e, "[ede_diagnostic]") { // internal notes of Claude
 				text = e
 				break
 			}
@@ -165,7 +166,7 @@ func failureReason(r resultFields) string {
 	return cli.Shorten(forTerminal().ReplaceAllString(cli.InnerMessage(strings.TrimPrefix(text, "API Error: ")), ""), 500)
 }
 
-// exitFailure refines the failure of a process that ended without a result. It uses the last output of the process.
+// exitFailure improves the failure of a process that ended without a result, by the process's last output.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	kind := cli.KindOfWords(f.Detail, []cli.Words{
 		{Kind: cli.ResumeFailed, Any: []string{noConversation, "requires a valid session ID", "is already in use"}},
@@ -177,5 +178,5 @@ func exitFailure(f *cli.Failure) *cli.Failure {
 	return f
 }
 
-// noConversation is the error for an unknown session.
+// noConversation is Claude's error for an unknown session.
 const noConversation = "No conversation found"

@@ -8,10 +8,10 @@ import (
 	"ductor/cli"
 )
 
-// setting describes how a process was started. A request with a different setting needs another process. It is stored
-// with the process as a line of JSON and contains no secrets.
+// setting describes how a process was started. Requests with different settings need different processes. A setting is
+// stored with the process as a line of JSON; it contains no secrets.
 type setting struct {
-	// Digest covers arguments, system prompts, environment and directory, but not the settings of the turn.
+	// Digest covers the arguments, system prompts, environment and directory. It does not cover Turn.
 	Digest string `json:"d"`
 	// Begin is a digest of the requested session.
 	Begin  string       `json:"b"`
@@ -23,7 +23,7 @@ func (s setting) String() string {
 	return strings.TrimSuffix(string(jsonLine(s)), "\n")
 }
 
-// readSetting parses the result of String. An unreadable setting fits no request.
+// readSetting parses the result of setting.String. The setting of an unreadable text fits no request.
 func readSetting(text string) setting {
 	var s setting
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -32,13 +32,13 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether a process with this setting can handle a request with the setting want. now are the current turn
-// settings of the process.
+// fits reports whether a process with this setting can run a request with the setting want. now contains the process's
+// current turn settings.
 func (s setting) fits(now turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
 }
 
-// turnSettings are Claude's settings for a turn. They can change between two turns of a process.
+// turnSettings are the settings of Claude that can change between two turns of a process.
 type turnSettings struct {
 	Model      cli.ModelID `json:"m,omitempty"` // as requested; empty means Claude's default
 	Permission string      `json:"p,omitempty"` // Claude's name for it
@@ -59,7 +59,7 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable reports whether the turn settings of a process with these extra arguments can change. ductor does not
+// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It must not
 // change settings from the owner's command line.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
@@ -67,25 +67,25 @@ func changeable(extra []string) bool {
 	})
 }
 
-// canBecome reports whether the protocol allows a change from m to want. Claude has no request to allow everything, and
-// no request to choose the effort itself again.
+// canBecome reports whether the protocol can change m to want. Claude has no request to enter or leave
+// bypassPermissions, and none to return to its default effort.
 func (m turnSettings) canBecome(want turnSettings) bool {
 	bypass := m.Permission == bypassMode || want.Permission == bypassMode
 	return (m.Permission == want.Permission || !bypass) && (m.Effort == want.Effort || want.Effort != "")
 }
 
-// Ids of the requests that change the turn settings.
+// IDs of the requests that change the turn settings.
 const (
 	modelID  = "set-model"
 	modeID   = "set-permission-mode"
 	effortID = "set-effort"
 )
 
-// change is one of the requests that change the turn settings of a process.
+// change is a request that changes one of the turn settings of a process.
 type change struct {
 	id   string
 	line []byte
-	kind cli.FailureKind // of a turn whose change Claude rejects
+	kind cli.FailureKind // kind of the turn's failure if Claude rejects the change
 	what string
 }
 

@@ -21,7 +21,7 @@ func (s *live) running() *liveTurn {
 	return s.turn
 }
 
-// Decide implements cli.Decider. It records the answer after it has sent it. If ductor is killed in between, the next
+// Decide implements cli.Decider. It records the answer after sending it. If ductor is killed in between, the next
 // process asks the same question again, and Claude uses the first answer.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
@@ -43,9 +43,9 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	return nil
 }
 
-// Steer implements cli.Steerer. It waits until the prompt was sent, and returns when the message is written. Claude
-// handles the message between two tools or after its current text. The turn's Result comes after that. A message with a
-// Turn is sent only once, however often Steer is called.
+// Steer implements cli.Steerer. It waits until the turn's prompt was sent, and returns after it has written the
+// message. Claude handles the message between two tools or after its current text, but before the turn's Result. A
+// message with a Turn is sent only once, even if Steer is called again.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	t := s.running()
 	if t == nil {
@@ -55,8 +55,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// If Claude gave a message back, it accepts the message again only under another id. So the id depends on both
-	// turns.
+	// Claude accepts a message that it gave back only under another ID. So the ID depends on both turns.
 	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
@@ -74,8 +73,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer records the message before it sends it. A process that resumes the turn must know that more than one result
-// will come.
+// steer records the message before sending it, because a process that resumes the turn must expect an additional
+// result.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -94,7 +93,7 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 	return nil
 }
 
-// deliver sends a line and waits until it is written.
+// deliver sends a line and waits until it was written.
 func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	written := make(chan error, 1)
 	if err := t.run.stream.SendTold(line, func(err error) { written <- err }); err != nil {
@@ -110,8 +109,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns the result of writing a line if the turn has already ended. Claude may have ended the turn
-// because of that line, before the writer reported success.
+// lastWritten returns the result of writing a line in a turn that has ended. Claude may have ended the turn because of
+// the line, before the writer reported success.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -121,7 +120,7 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// renote records the turn's current note. If that fails, only the state after a restart is less exact.
+// renote records the turn's current note. If that fails, only a later process of ductor has less information.
 func (t *liveTurn) renote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
@@ -130,11 +129,11 @@ func (t *liveTurn) renote(ctx context.Context) {
 	}
 }
 
-// takeBackID starts the id of a request to drop a message. The message's own id follows.
+// takeBackID is the prefix of the ID of a request to drop a message. The message's ID follows.
 const takeBackID = "take-back-"
 
-// interrupt interrupts the turn. It first takes back the messages that were sent during the turn and still wait.
-// Otherwise Claude would start to work on them right after it stops.
+// interrupt interrupts the turn. It first takes back the steered messages that still wait, because Claude would
+// otherwise start to work on them after the interrupt.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
@@ -143,7 +142,7 @@ func (t *liveTurn) interrupt() error {
 	return t.run.stream.Send(append(lines, controlLine(interruptID, subtype("interrupt"))...))
 }
 
-// replied handles Claude's answer to a request of ductor's.
+// replied handles Claude's answer to a request of ductor.
 func (t *liveTurn) replied(r *controlReply) {
 	if t.run.asked.answer(r) {
 		return
@@ -156,7 +155,7 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	// If Claude does not support the request, its process is stopped.
+	// If Claude does not support the request, finish stops the process.
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}
@@ -175,7 +174,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // before that, a change of the turn's start may be in progress
+	case <-t.open.asked: // until then, the turn may still be changing its initial settings
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():
@@ -188,7 +187,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	return nil
 }
 
-// switched records the current settings of the process.
+// switched records that the process has another permission mode.
 func (t *liveTurn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// projectName returns the name of the folder in which Claude stores the sessions of a directory. Each character of the
-// path that is neither a letter nor a digit becomes a dash. A long name is cut and gets a suffix.
+// projectName returns the name of the folder with Claude's sessions of a directory. It replaces each character of the
+// path that is not a letter or digit by a dash. It cuts a long name and adds a suffix.
 func projectName(dir string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
 	if len(name) > 200 {
@@ -61,8 +61,7 @@ func storedLine(line []byte) stored.Line {
 	return out
 }
 
-// storedPrompt returns the user's text. It returns "" for results of tools, and for Claude's output about its own
-// commands.
+// storedPrompt returns a user's text. It returns "" for results of tools and for output of Claude's own commands.
 func storedPrompt(content json.RawMessage) string {
 	var text string
 	var blocks []struct{ Type, Text string }

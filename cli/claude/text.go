@@ -9,31 +9,31 @@ import (
 	"ductor/cli/turn"
 )
 
-// synthetic is the model name in messages that Claude Code itself wrote: errors and local commands. They are not part
-// of the answer.
+// synthetic is the model name in messages that Claude Code itself writes: errors and output of local commands. They are
+// not part of the answer.
 const synthetic = "<synthetic>"
 
-// flow is the message that is being streamed, block by block.
+// flow is the streamed message, as a list of blocks.
 type flow struct {
 	tools
 	status
 	id     string
-	open   bool // no message_stop yet, nor a message that replaces it
+	open   bool // neither message_stop nor a replacing message has come
 	blocks []*flowBlock
-	whole  map[string]int // by message, the number of whole blocks that were not streamed
+	whole  map[string]int // number of complete blocks that were not streamed, by message
 }
 
 type flowBlock struct {
 	index   int
 	kind    string // text, thinking, tool_use, …
 	key     string
-	whole   bool // its assistant line came
-	thought bool // thinking was shown while it streamed
+	whole   bool // the block's assistant line has come
+	thought bool // its thinking was emitted while it streamed
 	tool    block
 	input   strings.Builder
 }
 
-// stream handles a piece of a message from the model's API.
+// stream handles a stream event of the model's API.
 func (f *flow) stream(l *line) {
 	ev := l.Event
 	if ev == nil || l.Parent != "" {
@@ -56,13 +56,13 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. If the previous message is still open, Claude has abandoned it, and a retry streams it again.
+// begin starts a message. A previous message that is still open was abandoned by Claude, and a retry streams it again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil
 }
 
-// giveUp retracts the text of an unfinished message, because another message repeats it.
+// giveUp retracts the text of an unfinished message, because the next message repeats the text.
 func (f *flow) giveUp() {
 	if !f.open {
 		return
@@ -90,7 +90,7 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block returns the newest block with this index. If no such block has started, it creates a block of the given kind.
+// block returns the newest block with an index. If no such block was started, block creates one of the given kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -116,8 +116,7 @@ func (f *flow) blockDelta(ev *streamEvent) {
 	}
 }
 
-// blockStop starts a tool when its input is complete. Usually the assistant line comes first and has already started
-// the tool.
+// blockStop starts a tool whose input is complete. Usually the assistant line came before and has started the tool.
 func (f *flow) blockStop(ev *streamEvent) {
 	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
@@ -129,8 +128,8 @@ func (f *flow) blockStop(ev *streamEvent) {
 	f.start(b.tool, "")
 }
 
-// assistant handles a complete message. In most versions it contains one block. assistant only corrects streamed text
-// and never repeats it.
+// assistant handles a complete message, which contains a single block in most versions. It corrects streamed text, but
+// never repeats it.
 func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {
@@ -164,13 +163,13 @@ func (f *flow) wholeBlock(message string, b block) {
 		}
 	case isToolUse(b.Type):
 		f.start(b, "")
-	case b.ToolUseID != "": // the result of a tool that ran at the model's side
+	case b.ToolUseID != "": // result of a tool that ran on the model's side
 		f.end(b, nil)
 	}
 }
 
-// match returns the streamed block that corresponds to a complete block. If the message was not streamed, match creates
-// a block.
+// match returns the streamed block that belongs to a complete block. If the message was not streamed, it returns a new
+// block.
 func (f *flow) match(message, kind string) *flowBlock {
 	if message == f.id {
 		for _, b := range f.blocks {
@@ -187,8 +186,7 @@ func (f *flow) match(message, kind string) *flowBlock {
 	return &flowBlock{kind: kind, key: message + "/whole/" + strconv.Itoa(f.whole[message])}
 }
 
-// subAgent shows the tools of a sub-agent. It does not show the sub-agent's text, which is for the agent that started
-// it.
+// subAgent emits the tools of a sub-agent. It ignores the sub-agent's text, which is meant for the main agent.
 func (f *flow) subAgent(m *message, parent string) {
 	for _, b := range m.blocks() {
 		if isToolUse(b.Type) {
@@ -197,13 +195,13 @@ func (f *flow) subAgent(m *message, parent string) {
 	}
 }
 
-// status is the activity of Claude that users see.
+// status is Claude's activity as users see it.
 type status struct {
 	out   *turn.Emitter
 	shown cli.StatusKind
 }
 
-// show passes on a status that has changed. Idle is passed on only if another status was shown before.
+// show emits a changed status. It emits StatusIdle only after another status.
 func (s *status) show(kind cli.StatusKind, detail string) {
 	if kind == cli.StatusIdle && s.shown == "" || kind == s.shown && detail == "" {
 		return
@@ -215,7 +213,7 @@ func (s *status) show(kind cli.StatusKind, detail string) {
 	s.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// retrying reports that Claude repeats the request to its model.
+// retrying emits that Claude repeats a request to its model.
 func (s *status) retrying(r cli.Retry) {
 	s.shown = cli.StatusRetrying
 	s.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: r})

@@ -17,8 +17,8 @@ import (
 type toolCall struct {
 	name   string
 	input  json.RawMessage
-	err    string // the error, if it failed
-	denied bool   // ductor denied it, and gave the model the reason
+	err    string // error of a failed call
+	denied bool   // ductor denied the call and told the model why
 }
 
 func isToolUse(kind string) bool {
@@ -28,12 +28,12 @@ func isToolUse(kind string) bool {
 // tools are the tool calls of a turn.
 type tools struct {
 	em    *turn.Emitter
-	plan  *plan // of the session
+	plan  *plan // plan of the session
 	dir   string
 	calls map[cli.ToolID]toolCall
 }
 
-// start emits a tool call, once.
+// start emits the start of a tool call, but only once.
 func (t *tools) start(b block, parent string) {
 	id := cli.ToolID(b.ID)
 	if _, known := t.calls[id]; known || id == "" {
@@ -49,7 +49,7 @@ func (t *tools) start(b block, parent string) {
 	})
 }
 
-// drop ends a tool of an abandoned message, because no further events will come for it.
+// drop ends a tool of an abandoned message, because no further events will come for the tool.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
 		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
@@ -79,7 +79,7 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
-		if !b.IsError && end.Output == "(Bash completed with no output)" { // Claude's text for the model
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // text that is meant for the model
 			end.Output = ""
 		}
 	}
@@ -89,22 +89,22 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	t.em.ToolEnd(end)
 }
 
-// unexplained tells the model that the user denied a call without a reason.
+// unexplained tells the model that the user denied a call without giving a reason.
 const unexplained = "The user denied this without giving a reason."
 
-// toolError returns the error of a call for users, if Claude Code's text is meant for the model.
+// toolError returns the error of a call as users see it. It replaces texts that Claude Code wrote for the model.
 func toolError(output string) string {
 	output, _ = strings.CutPrefix(output, "<tool_use_error>")
 	switch {
 	case output == unexplained:
 		return cli.ToolDenied
-	case strings.HasPrefix(output, "The user doesn't want to "): // it was interrupted
+	case strings.HasPrefix(output, "The user doesn't want to "): // the call was interrupted
 		return cli.ToolCutShort
 	}
 	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
 }
 
-// resultText returns a tool result as text. It only names pictures and other content.
+// resultText returns the text of a tool's result. Of pictures and other content it returns only the type.
 func resultText(content json.RawMessage) string {
 	m := message{Content: content}
 	var parts []string
@@ -121,8 +121,8 @@ func resultText(content json.RawMessage) string {
 
 var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`) })
 
-// exitCode returns the exit code of a shell command. Claude describes codes other than 0 in words. A command that was
-// rejected, interrupted or sent to the background has no exit code.
+// exitCode returns the exit code of a shell command, or nil if the command was rejected, interrupted or moved to the
+// background. Claude describes codes other than 0 only in words.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
 		return cli.NumberIn(exitLine(), output)
@@ -136,7 +136,7 @@ func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	return new(int)
 }
 
-// inBackground reports whether a command was sent to the background.
+// inBackground reports whether a command was moved to the background.
 func inBackground(structured json.RawMessage) bool {
 	var bash struct {
 		Background string `json:"backgroundTaskId"`
@@ -146,7 +146,7 @@ func inBackground(structured json.RawMessage) bool {
 
 const maxTitle = 200
 
-// toolTitle describes a tool call for users in one line. Paths inside dir are relative.
+// toolTitle describes a tool call for users, in one line. A path inside dir is shown relative to dir.
 func toolTitle(name string, input json.RawMessage, dir string) string {
 	fields := cli.TextsOf(input)
 	for _, key := range titleKeys(name) {
@@ -163,7 +163,7 @@ func toolTitle(name string, input json.RawMessage, dir string) string {
 	return ""
 }
 
-// titleKeys returns the input fields that name the object of a tool, the most descriptive field first.
+// titleKeys returns the input fields that can describe a tool call, the most descriptive field first.
 func titleKeys(name string) []string {
 	switch name {
 	case "Bash":
@@ -191,15 +191,15 @@ func firstQuestion(input json.RawMessage) string {
 	return in.Questions[0].Question
 }
 
-// oneLine replaces each run of white space in s by a blank and shortens the result.
+// oneLine replaces each run of white space in s by a space, and shortens the result.
 func oneLine(s string) string {
-	const enough = 4 * maxTitle // do not scan a huge input to its end
+	const enough = 4 * maxTitle // avoids scanning all of a huge input
 	return cli.OneLine(strings.ToValidUTF8(cli.Shorten(s, enough), ""), maxTitle)
 }
 
-// fileEdit is Claude's report of a finished Edit, MultiEdit or Write.
+// fileEdit is Claude's report about a completed Edit, MultiEdit or Write.
 type fileEdit struct {
-	Type    string `json:"type"` // "create" for a new file; missing for Edit
+	Type    string `json:"type"` // "create" for a new file; empty for Edit
 	Path    string `json:"filePath"`
 	Content string `json:"content"`
 	Patch   []hunk `json:"structuredPatch"`
@@ -213,8 +213,8 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// fileChange returns the change that a tool call made to a file. It returns false if the call changed no file. result
-// is Claude's structured result. Without a result, the change comes from the call's input and has no diff.
+// fileChange returns the change that a tool call made to a file, or false if it changed no file. result is Claude's
+// structured result. Without a result, the change comes from the call's input and has no diff.
 func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChanged, bool) {
 	switch call.name {
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -255,7 +255,7 @@ func (e fileEdit) diff() string {
 	return b.String()
 }
 
-// wholeFile returns the hunk that adds content to an empty file.
+// wholeFile returns a hunk that adds content to an empty file.
 func wholeFile(content string) hunk {
 	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	h := hunk{NewStart: 1, NewLines: len(lines), Lines: make([]string, 0, len(lines)+1)}
@@ -268,16 +268,16 @@ func wholeFile(content string) hunk {
 	return h
 }
 
-// snippet is a piece of a file that an edit replaces.
+// snippet is a part of a file that an edit replaces.
 type snippet struct {
 	Old string `json:"old_string"`
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the changes that a tool would make according to its input. Claude does not report the
-// position of a replaced piece, so lines are counted within the piece. It does not report whether a file exists either,
-// so a write of a whole file shows the new content. proposedChanges adds the input fields that the changes already show
-// to the map said.
+// proposedChanges returns the changes that a tool would make according to its input. The input does not contain the
+// position of a replaced part, so lines count from the start of the part. For a write of a whole file it is unknown
+// whether the file exists, so the change shows the new content. The input fields that the changes show are added to the
+// map said.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
@@ -318,7 +318,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, said map[st
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 
-// hunk returns the lines of the piece. Lines at its start and end that do not change become context.
+// hunk returns the lines of the replaced part. Unchanged lines at its start and end become context.
 func (s snippet) hunk() hunk {
 	was, is := linesOf(s.Old), linesOf(s.New)
 	head := 0
@@ -341,7 +341,7 @@ func (s snippet) hunk() hunk {
 	return h
 }
 
-// linesOf returns the lines of s, or none for an empty s.
+// linesOf returns the lines of s, or nil if s is empty.
 func linesOf(s string) []string {
 	if s == "" {
 		return nil

@@ -14,22 +14,22 @@ import (
 // liveTurn is a running turn of a live session.
 type liveTurn struct {
 	session *live
-	ctx     context.Context // of Turn, which does not return before the turn is over
+	ctx     context.Context // context of Turn, which returns only after the turn has ended
 	run     *liveRun
 	req     cli.Request
 	p       *parser
 	open    opening
-	left    *leftTurn // the state of a resumed turn; nil for a new one
+	left    *leftTurn // state of a resumed turn; nil for a new turn
 
-	gone  chan struct{} // closed at the end
-	notes sync.Mutex    // held while a message with a note is sent
+	gone  chan struct{} // closed when the turn has ended
+	notes sync.Mutex    // held while a message and its note are sent
 	note  note
 }
 
-// idSpace is the namespace for message ids made from turn ids.
+// idSpace is the UUID namespace for message IDs that are derived from turn IDs.
 var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
-// idOf returns the id of a message. The id is the same however often the message is sent.
+// idOf returns the message ID for a turn ID. The result is always the same.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
 // Turn implements cli.Session.
@@ -77,7 +77,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	} else {
 		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
 	}
-	t.run.idle.mu.Lock() // the note contains the idler's state
+	t.run.idle.mu.Lock() // the note contains state that the idler changes
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		taken: t.takenUp, freed: t.open.due, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, id := range t.note.Steers { // sent by the previous process of ductor
+	for _, id := range t.note.Steers { // the previous process of ductor sent these
 		p.steers.Add(id, "")
 	}
 	if t.req.Attended {
@@ -118,7 +118,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp is called when Claude has accepted the prompt. From then on, Claude's settings are the requested ones.
+// takenUp is called after Claude has accepted the prompt. The requested turn settings are then in effect.
 func (t *liveTurn) takenUp() {
 	t.p.flow.em.Accepted()
 	t.open.markAsked()
@@ -127,7 +127,7 @@ func (t *liveTurn) takenUp() {
 	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called when the turn has read all output from the time in which no ductor was listening.
+// caughtUp is called after the turn has read all output from the time without ductor.
 func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
@@ -136,7 +136,7 @@ func (t *liveTurn) caughtUp() {
 	if t.open.step == catchingUp {
 		t.open.step = waiting
 	}
-	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has started, and will later repeat the prompt's id
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude will repeat the prompt's ID later
 		t.open.markAsked()
 	}
 	t.open.due()
@@ -147,7 +147,7 @@ func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
-		mark = cli.Mark{} // recorded already
+		mark = cli.Mark{} // the start is already recorded
 	}
 	return stream.Turn(t.ctx, turn.Loop[[]byte]{
 		Begin: t.open.due,
@@ -182,11 +182,11 @@ func (t *liveTurn) finish(end turn.End) {
 			s.phase = cutShort
 		}
 	}
-	if mode := t.run.mem.mode; mode != "" { // for example after an approved plan
+	if mode := t.run.mem.mode; mode != "" { // for example after a plan was approved
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would continue with the sent messages
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would continue with steered messages
 	close(t.gone)
 	result := t.result(end)
 	result.Unread = t.p.steers.Unread()
@@ -203,7 +203,7 @@ func (t *liveTurn) finish(end turn.End) {
 }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before it started
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before the turn started
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
@@ -213,7 +213,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	return r
 }
 
-// turnResult returns the result of a turn. This is Claude's own result, unless ductor interrupted the turn.
+// turnResult returns the result of a turn: Claude's own result, unless ductor interrupted the turn.
 func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
@@ -228,26 +228,26 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	return r
 }
 
-// step is the progress of a live turn, measured by the messages that were sent to Claude.
+// step is the progress of a live turn, measured by the messages that ductor sent to Claude.
 type step int
 
 const (
-	catchingUp step = iota // it is not known yet what the previous process of ductor sent
-	waiting                // Claude is busy; nothing was sent
-	changing               // Claude has not confirmed the new settings yet
+	catchingUp step = iota // it is unknown what the previous process of ductor sent
+	waiting                // Claude is busy, and nothing was sent
+	changing               // Claude has not yet confirmed the new settings
 	sent                   // the prompt is being sent, or could not be written
 )
 
-// opening is the start of a turn. It changes Claude's settings, and sends the prompt after Claude has confirmed them.
-// It runs entirely on the goroutine of the turn.
+// opening is the start of a turn. It changes Claude's settings, waits for the confirmation, and sends the prompt. It
+// runs only on the goroutine of the turn.
 type opening struct {
 	turn    *liveTurn
-	id      string // of the prompt: Claude drops a message with a known id, so each attempt of a turn has its own
-	prompt  []byte // the line with the prompt; nil until it may have to be sent
+	id      string // ID of the prompt: Claude drops a message whose ID it knows, so each attempt of a turn has its own
+	prompt  []byte // line with the prompt; nil until it may be needed
 	want    turnSettings
-	changes []change // not confirmed yet
+	changes []change // changes that Claude has not confirmed
 	step    step
-	asked   chan struct{} // closed when the prompt is being sent: later messages come after it
+	asked   chan struct{} // closed when the prompt is sent, so that steered messages come later
 	failure *cli.Failure
 }
 
@@ -262,8 +262,8 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// due starts the turn as soon as possible. It is called whenever a condition changes. It waits while a turn that Claude
-// started is running, because the message would become a part of that turn.
+// due starts the turn if all conditions are met. It is called whenever a condition changes. It does nothing while a
+// turn that Claude started is running, because the prompt would become a part of that turn.
 func (o *opening) due() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
@@ -273,7 +273,7 @@ func (o *opening) due() {
 	if o.prompt == nil {
 		if err := o.writePrompt(); err != nil {
 			o.step, o.failure = sent, cli.AsFailure(agent, err)
-			t.run.stream.CloseInput() // it has nothing to do, and ends
+			t.run.stream.CloseInput() // without input the process ends
 			return
 		}
 	}
@@ -298,7 +298,7 @@ func (o *opening) ask(line []byte) {
 	o.markAsked()
 }
 
-// markAsked marks the prompt as sent. Messages can be sent into the turn after that.
+// markAsked records that the prompt was sent. From then on, messages can be steered into the turn.
 func (o *opening) markAsked() {
 	select {
 	case <-o.asked:
@@ -307,8 +307,8 @@ func (o *opening) markAsked() {
 	}
 }
 
-// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends before its prompt
-// is sent. The process ends too, because its settings are then unknown.
+// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends without sending
+// its prompt. The process ends too, because its settings are then unknown.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -332,13 +332,13 @@ type leftTurn struct {
 	run      *liveRun
 	mark     cli.Mark
 	note     note
-	inputEnd int64 // bytes that reached the process
+	inputEnd int64 // bytes of input that reached the process
 }
 
-// unsent reports whether the last message in the note was not sent.
+// unsent reports whether the message l.note.Sending was not sent.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether anything was sent after the changes that come before the prompt.
+// sent reports whether input after the changes of settings reached the process.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {
@@ -347,11 +347,11 @@ func (l *leftTurn) sent(changes []change) bool {
 	return l.inputEnd > before
 }
 
-// atOnce is the maximum length of a line that is written atomically.
+// atOnce is the maximum length of a line that ductor writes atomically.
 const atOnce = 1 << 20
 
-// cutOff returns the missing part of a prompt that was written in part. It returns nil if the prompt was written
-// completely or not at all. A completely written prompt may be sent again, because Claude recognizes its id.
+// cutOff returns the missing rest of a partly written prompt. It returns nil if the prompt was written completely or
+// not at all. A complete prompt may be sent again, because Claude recognizes its ID.
 func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	if l == nil || len(prompt) <= atOnce {
 		return nil

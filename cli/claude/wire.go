@@ -13,26 +13,25 @@ import (
 
 const (
 	agent        cli.Agent   = "claude"
-	defaultModel cli.ModelID = "default" // Claude's name for no choice
+	defaultModel cli.ModelID = "default" // Claude's name for its default
 )
 
-// line is one line of Claude's output. It has only the fields that ductor uses. Unknown fields and types are ignored.
+// line is one line of Claude's output, with the fields that ductor uses. Other fields and types are ignored.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 	UUID      string `json:"uuid"`
-	// Parent is set for events of a sub-agent. It is the tool call that started the sub-agent.
+	// Parent is the tool call that started the sub-agent of an event. It is empty for the main agent.
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // stream_event
-	Abandoned *struct{}    `json:"abandoned_blocks"` // stream_event/message_stop: another message repeats this one
+	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop: another message repeats this one
 
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry reports that Claude repeats the request to its model, because a filter stopped the message
-	// RefusedID.
+	// RefusalRetry is set if Claude repeats its request to the model because a filter stopped the message RefusedID.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
@@ -69,9 +68,9 @@ type resultFields struct {
 	Result         string                `json:"result"`
 	NumTurns       int                   `json:"num_turns"`
 	StopReason     string                `json:"stop_reason"`
-	TotalCostUSD   float64               `json:"total_cost_usd"` // since the process began
+	TotalCostUSD   float64               `json:"total_cost_usd"` // since the start of the process
 	Usage          *tokenUsage           `json:"usage"`          // of this turn
-	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // since the process began
+	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // since the start of the process
 	Denials        []wireDenial          `json:"permission_denials"`
 	Terminal       string                `json:"terminal_reason"`
 	Errors         []string              `json:"errors"`
@@ -102,7 +101,7 @@ type message struct {
 	Usage   *tokenUsage     `json:"usage"`
 }
 
-// blocks returns the message's content blocks. A plain string counts as one block of text.
+// blocks returns the message's content blocks. A string becomes one block of text.
 func (m *message) blocks() []block {
 	var blocks []block
 	if tolerant(json.Unmarshal(m.Content, &blocks)) == nil && len(blocks) > 0 {
@@ -158,7 +157,7 @@ type wireDenial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// origin is the origin of a turn that Claude started.
+// origin is the reason for a turn that Claude started itself.
 type origin struct {
 	Kind string `json:"kind"`
 }
@@ -181,7 +180,7 @@ type controlReply struct {
 	Response  json.RawMessage `json:"response"`
 }
 
-// controlLine returns a request as a line, including the newline. request must contain its subtype.
+// controlLine returns a control request as a line with a newline. request must contain the subtype.
 func controlLine(id string, request map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
 }
@@ -189,7 +188,7 @@ func controlLine(id string, request map[string]any) []byte {
 // subtype returns a request without parameters.
 func subtype(name string) map[string]any { return map[string]any{"subtype": name} }
 
-// denyLine denies can_use_tool. The model gets the message and continues.
+// denyLine returns the answer that denies can_use_tool. The model reads the message and continues.
 func denyLine(requestID, message string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "success", "request_id": requestID,
@@ -197,7 +196,7 @@ func denyLine(requestID, message string) []byte {
 	})
 }
 
-// allowLine allows can_use_tool. The tool runs with input.
+// allowLine returns the answer that allows can_use_tool. The tool runs with input.
 func allowLine(requestID string, input json.RawMessage) []byte {
 	if len(input) == 0 || !json.Valid(input) {
 		input = json.RawMessage("{}")
@@ -208,7 +207,7 @@ func allowLine(requestID string, input json.RawMessage) []byte {
 	})
 }
 
-// unsupportedLine answers an unknown control request.
+// unsupportedLine returns the answer to an unknown control request.
 func unsupportedLine(requestID, subtype string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "error", "request_id": requestID,
@@ -220,8 +219,8 @@ func replyLine(response map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_response", "response": response})
 }
 
-// jsonLine encodes v and adds a newline. v must consist of strings, numbers, JSON, and maps and slices of them, which
-// can always be encoded.
+// jsonLine encodes v and adds a newline. v must consist of strings, numbers, JSON, maps and slices, so that encoding
+// cannot fail.
 func jsonLine(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -230,15 +229,15 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. It reuses its memory for pieces of blocks, because a turn has thousands
-// of them. So the result of decode is valid only until the next call.
+// decoder decodes the lines of Claude's output. Because a turn has thousands of stream events, it reuses memory for
+// them: a result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent
 	delta delta
 }
 
-// decode decodes one line. A field of an unexpected type stays empty; the other fields are kept.
+// decode decodes one line. It leaves a field of an unexpected type empty, and decodes the other fields.
 func (d *decoder) decode(raw []byte) (*line, error) {
 	if d.piece(raw) {
 		return &d.line, nil
@@ -254,7 +253,7 @@ func decodeWhole(raw []byte) (*line, error) {
 	return &l, nil
 }
 
-// tolerant ignores an error about the type of one field, because the other fields were decoded anyway.
+// tolerant returns nil for an error about the type of a field, because all other fields were decoded.
 func tolerant(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
@@ -263,12 +262,12 @@ func tolerant(err error) error {
 	return err
 }
 
-// What a piece of a block consists of, as Claude Code writes it:
+// The layout in which Claude Code writes a piece of a streamed block:
 //
 //	{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"…"}},
 //	 "session_id":"…","parent_tool_use_id":null,"uuid":"…"}
 //
-// Since 2.1.332 an id of the API follows:
+// Since 2.1.332 the API's ID of the message follows the UUID:
 //
 //	"uuid":"…","api_message_id":"msg_…"}
 const (
@@ -280,8 +279,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if raw is a piece of a block in this layout. A text in raw cannot be mistaken for the
-// layout, because quotes in a text are escaped.
+// piece decodes raw into d if raw has this layout. Text inside raw cannot be mistaken for the layout, because its
+// quotes are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {
@@ -319,7 +318,7 @@ func (d *decoder) piece(raw []byte) bool {
 	return ok
 }
 
-// plain reports whether b appears unescaped in a JSON string.
+// plain reports whether b may appear unescaped in a JSON string.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c == '"' || c == '\\' {

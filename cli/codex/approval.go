@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approvalOf returns Codex's request in the form for users.
+// approvalOf converts a request of Codex to an event for users.
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
 	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
@@ -27,7 +27,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
-	for i, f := range ev.Fields { // users do not know the protocol
+	for i, f := range ev.Fields { // the protocol's names mean nothing to users
 		if f.Weight != cli.LabelField {
 			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
 		}
@@ -38,8 +38,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf returns the part of the Reading that all requests of Codex have in common. A request may propose a rule
-// that also allows later requests. ductor never accepts such a rule, so the proposals are only labels.
+// readingOf returns the Reading that all requests of Codex share. A request may propose a rule that also allows later
+// requests. ductor never accepts such a rule, so proposals are labels.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,
@@ -56,7 +56,8 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles shows the files of a patch. It shows each other value in the patch's JSON in a form that no rule allows.
+// askForFiles fills in ev with the files of a patch. Other values in the patch's JSON become fields that no rule
+// allows.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
@@ -83,7 +84,8 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	}
 }
 
-// askForCommand shows the command as the model wrote it, without the shell around it if it recognizes that shell.
+// askForCommand fills in ev with the command as the model wrote it. It removes the shell that Codex adds, if it
+// recognizes that shell.
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
 	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
@@ -106,8 +108,8 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether the command line raw only starts a shell that runs the command shown. Codex quotes the
-// latter.
+// sameCommand reports whether the command line raw only starts a shell that runs the command shown. raw contains the
+// command in quotes.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)
@@ -121,7 +123,7 @@ func oneWord(s string) bool {
 	})
 }
 
-// askForServer shows a question of an MCP server, or Codex's request to use a tool of that server.
+// askForServer fills in ev with a question of an MCP server, or with Codex's request to use a tool of that server.
 func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
 	if ev.Title == ev.Detail {
@@ -144,7 +146,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// textOf returns the text by which users see a JSON value that is neither an object nor an array.
+// textOf returns the text of a single JSON value as users see it. It returns "" for an object or an array.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

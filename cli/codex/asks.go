@@ -20,7 +20,7 @@ const (
 	askFiles       = "item/fileChange/requestApproval"
 	askPermissions = "item/permissions/requestApproval"
 	askQuestions   = "item/tool/requestUserInput"
-	askServer      = "mcpServer/elicitation/request" // an MCP server asks, or Codex asks whether to use one
+	askServer      = "mcpServer/elicitation/request" // a question of an MCP server, or a request to use its tool
 )
 
 // askable reports whether ductor can answer a request of this method.
@@ -28,7 +28,7 @@ func askable(method string) bool {
 	return slices.Contains([]string{askCommand, askFiles, askPermissions, askQuestions, askServer}, method)
 }
 
-// askParams are the parameters of a request. The used fields depend on the method.
+// askParams are the parameters of a request. The method determines which fields are used.
 type askParams struct {
 	Thread  cli.AgentSessionID `json:"threadId"`
 	Turn    string             `json:"turnId"`
@@ -67,20 +67,20 @@ type askQuestion struct {
 	} `json:"options"`
 }
 
-// inquiry is a request that waits for a user.
+// inquiry is a request to a user.
 type inquiry struct {
-	id     cli.ApprovalID // the request's own id, so that it is the same after an adoption
+	id     cli.ApprovalID // ID of the request itself, which is the same after an adoption
 	m      rpc.Message
 	params askParams
 }
 
 func newInquiry(m rpc.Message) *inquiry {
 	a := &inquiry{id: cli.ApprovalID(strings.Trim(string(m.ID), `"`)), m: m}
-	_ = json.Unmarshal(m.Params, &a.params) // missing fields are not shown
+	_ = json.Unmarshal(m.Params, &a.params) // users do not see missing fields
 	return a
 }
 
-// answer returns the result for a decision.
+// answer returns the JSON-RPC result for a user's decision.
 func (a *inquiry) answer(d cli.Decision) any {
 	switch a.m.Method {
 	case askPermissions:
@@ -102,7 +102,7 @@ func (a *inquiry) answer(d cli.Decision) any {
 	return map[string]string{"decision": "decline"}
 }
 
-// answers returns the user's answers to each question. If the user gave no answer, the question counts as declined.
+// answers returns the result for questions. A question without an answer counts as declined.
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {
@@ -115,21 +115,20 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// ask handles a request of this turn.
+// ask handles a request to a user during this turn.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// If a request names no turn, it belongs to this turn.
+	// A request without a turn belongs to this turn.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
-			t.s.server.decline(a) // a finished turn waits for no answer
+			t.s.server.decline(a) // an ended turn waits for no answer
 		}
 		return
 	}
 	t.approvals.Add(turn.Pending[*inquiry]{ID: a.id, About: a, Ask: func() cli.Event { return t.present(a) }})
 }
 
-// present returns the event that asks the user. If no user attends the turn, present answers the request and returns
-// nil.
+// present returns the event for users. If the turn has no user, it answers the request and returns nil.
 func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
@@ -144,7 +143,7 @@ func (t *liveTurn) present(a *inquiry) cli.Event {
 	return nil
 }
 
-// deny declines a request without asking the user.
+// deny denies a request without a user.
 func (t *liveTurn) deny(a *inquiry, reason string) {
 	if a.m.Method != askQuestions {
 		t.parser.denied(t.approvalOf(a), reason)
@@ -152,8 +151,7 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// Decide answers a request with a user's decision. The reason is sent as a separate message, because Codex's answer has
-// no place for it.
+// Decide implements cli.Decider. Codex's answer has no field for a reason, so Decide sends the reason as a message.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
@@ -174,7 +172,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// explain sends the reason of a denial. The caller sends the answer after it, because the turn may end soon after the
+// explain sends the reason of a denial. The caller sends the answer afterwards, because the turn may end soon after the
 // answer.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
@@ -182,7 +180,7 @@ func (t *liveTurn) explain(reason string) error {
 	})
 }
 
-// resolved handles the notice that Codex no longer waits for an answer.
+// resolved handles the notification that Codex no longer waits for an answer.
 func (t *liveTurn) resolved(n *notice) {
 	t.approvals.Withdraw(func(a *inquiry) bool { return a.id == cli.ApprovalID(strings.Trim(string(n.Request), `"`)) })
 }

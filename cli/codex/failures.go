@@ -8,7 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// kindOf classifies an error of exec by its text, because exec has no error codes. The texts are from version 0.169.
+// kindOf classifies an error of exec by its text, because exec has no error codes. The known texts are from version
+// 0.169.
 func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
 
 func kindOfError(e cli.APIError) cli.FailureKind {
@@ -21,13 +22,13 @@ func kindOfError(e cli.APIError) cli.FailureKind {
 	return e.Kind()
 }
 
-// hopeless reports whether it is useless if Codex repeats a request to its API after this kind of failure.
+// hopeless reports whether retrying a request to the API is useless after this kind of failure.
 func hopeless(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf returns the kind of failure if the model was stopped in the middle of an answer. Codex reports a content
-// filter like a broken stream.
+// stopOf returns the kind of failure if something stopped the model in the middle of an answer, or "". Codex reports a
+// content filter like a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -38,18 +39,17 @@ func stopOf(message string) cli.FailureKind {
 	return ""
 }
 
-// Text that Codex adds around the reason of a failure: the retry counter with its parentheses, and the address of the
-// API.
+// Texts that Codex adds to the reason of a failure, such as the number of the retry and the URL of the API.
 var (
 	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
 	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
 	address = regexp.MustCompile(`, url: [^\s)]+`)
-	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // part of the text of every retry
+	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // every retry has this text
 	request = regexp.MustCompile(`,? request id: [\w-]+`)
 	broken  = regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
 )
 
-// reasonOf returns the sentence inside an error text.
+// reasonOf returns the reason in an error text.
 func reasonOf(message string) string {
 	var body struct {
 		Error struct {
@@ -65,7 +65,7 @@ func reasonOf(message string) string {
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.AnswerCut: // there is no further reason
+	case cli.AnswerCut: // the kind is the whole reason
 		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))

@@ -13,16 +13,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars are the variables that contain the place of Codex's data.
+// homeVars returns the variables with the location of Codex's data.
 func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 
 // HomeSeeds returns the files for a session's own home: the owner's log-in, and the configuration that Codex needs to
-// reach its model. owner is the owner's home. env is the owner's environment, which may set another place for Codex's
+// reach its model. owner is the owner's home. env is the owner's environment, which may set another location of Codex's
 // data.
 //
-// Codex 0.169 renews auth.json by renaming a new file over the target of a link, and puts a lock next to that target.
-// So all homes share one log-in through links. A log-in in a keyring cannot be shared, because it is stored under the
-// path of Codex's home.
+// Codex 0.169 renews auth.json through a link: it renames a new file over the link's target, and puts a lock beside the
+// target. So all homes can share one log-in through links. A log-in in a keyring cannot be shared, because the keyring
+// stores it under the path of Codex's home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -34,11 +34,12 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownConfig reduces a configuration to the access to the model: no MCP servers, hooks, instructions or trust.
+// ownConfig reduces a configuration to the settings for reaching the model. It removes MCP servers, hooks, instructions
+// and trust.
 func ownConfig(owner []byte) ([]byte, error) {
 	all, own := map[string]any{}, map[string]any{}
 	if toml.Unmarshal(owner, &all) != nil {
-		all = nil // Codex will not report an error for a home that does not have this file
+		all = nil // a home without this file is valid
 	}
 	for _, name := range []string{
 		"model", "model_provider", "model_providers", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity",
@@ -56,8 +57,8 @@ func ownConfig(owner []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Auth checks for a key, then for the credential file. If it finds neither, it asks Codex, because Codex's
-// configuration may name a provider that needs no log-in.
+// Auth checks for a key, then for the credential file. Otherwise it asks Codex, whose configuration may name a provider
+// that needs no log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -76,7 +77,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// needsNoLogin asks Codex, and reports whether Codex needs no log-in.
+// needsNoLogin asks Codex whether its model provider works without a log-in.
 func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	var account struct {
 		Account      any  `json:"account"`

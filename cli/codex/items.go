@@ -12,7 +12,7 @@ import (
 
 const maxTitle = 200
 
-// trouble returns the reason why a tool failed, in one line, or "".
+// trouble returns the reason why a tool failed, in one line. It returns "" if the tool succeeded.
 func trouble(e *apiError, code *int, status string) string {
 	switch {
 	case e != nil && e.Message != "":
@@ -35,7 +35,7 @@ func plainCommand(command string) string {
 	return command
 }
 
-// withoutShell removes the shell that Codex wraps around a command. The returned command is still quoted.
+// withoutShell removes the shell that Codex wraps around a command. The result still has its quotes.
 func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {
@@ -56,7 +56,7 @@ func unquote(s string) string {
 	return s
 }
 
-// planOf converts a to-do list to a plan. The list does not say which step is active.
+// planOf converts a to-do list to a plan. The list does not contain which step is active.
 func planOf(items []todo) cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, it := range items {
@@ -76,7 +76,7 @@ func compact(raw json.RawMessage) string {
 	return ""
 }
 
-// started describes a tool item. It returns false if the item is not a tool.
+// started converts an item to a ToolStarted. It returns false if the item is not a tool.
 func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
 	if it.ID == "" {
@@ -108,7 +108,7 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	return t, true
 }
 
-// ended describes the end of a tool item.
+// ended converts a finished tool item to a ToolEnded.
 func ended(it *liveItem) cli.ToolEnded {
 	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
 	if it.DurationMs != nil {
@@ -121,7 +121,7 @@ func ended(it *liveItem) cli.ToolEnded {
 	return e
 }
 
-// resultText returns the result of an MCP tool: its texts, or the whole JSON if there are none.
+// resultText returns the texts in the result of an MCP tool, or all of its JSON if it contains none.
 func resultText(raw json.RawMessage) string {
 	var result struct {
 		Content []struct {
@@ -143,7 +143,7 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf returns the files that a patch changes. A moved file counts twice.
+// changesOf returns the changes that a patch makes. A moved file counts as two changes.
 func changesOf(changes []liveChange) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {
@@ -156,7 +156,8 @@ func changesOf(changes []liveChange) []cli.FileChanged {
 	return changed
 }
 
-// unified returns a unified diff for Codex's data. For an added or deleted file, that data is the file's text.
+// unified converts Codex's data about a change to a unified diff. For an added or deleted file, the data is the file's
+// text.
 func unified(kind cli.ChangeKind, diff string) string {
 	sign := "+"
 	switch {
@@ -175,7 +176,7 @@ func unified(kind cli.ChangeKind, diff string) string {
 	return head + sign + strings.Join(lines, "\n"+sign) + "\n"
 }
 
-// failure classifies an error by its code if it has one, otherwise by its text.
+// failure classifies an error by its code, or by its text if it has none.
 func (e *turnError) failure() *cli.Failure {
 	text := strings.TrimSpace(e.Message)
 	if strings.HasPrefix(text, "Reconnecting...") && e.Details != "" {
@@ -188,7 +189,7 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// infoOf parses codexErrorInfo. That is a name, or an object under a name; the object may contain the status of the
+// infoOf parses codexErrorInfo: a name, or an object under a name. The object may contain the HTTP status of the
 // model's API.
 func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// rateLimits are the limits of a plan, or of the models with this name.
+// rateLimits are the limits of the plan, or of the models called Name.
 type rateLimits struct {
 	Primary   *rateWindow `json:"primary"`
 	Secondary *rateWindow `json:"secondary"`
@@ -25,17 +25,17 @@ type rateWindow struct {
 	ResetsAt float64 `json:"resetsAt"`           // seconds since 1970
 }
 
-// turnLimit is the reached limit of a turn.
+// turnLimit is a reached limit that concerns a turn.
 type turnLimit struct {
 	model   string // the turn's model; empty if unknown
 	reached bool
 	ends    time.Time // zero if unknown
 }
 
-// limitsUpdated is the notification of new limits. It has only the last limits of those that the account has.
+// limitsUpdated is the notification of new limits. It contains only some of the account's limits.
 const limitsUpdated = "account/rateLimits/updated"
 
-// readLimits requests all limits of the account, at most once in a minute. The running turns get them. Only the reading
+// readLimits requests all limits of the account, at most once a minute, for the running turns. Only the reading
 // goroutine calls it.
 func (h *server) readLimits() {
 	if time.Since(h.limitsRead) < time.Minute || h.Peer().Past() {
@@ -49,7 +49,7 @@ func (h *server) readLimits() {
 			var all struct {
 				ByID map[string]rateLimits `json:"rateLimitsByLimitId"`
 			}
-			_ = m.Read(Agent, "account/rateLimits/read", &all) // only accounts of ChatGPT have limits
+			_ = m.Read(Agent, "account/rateLimits/read", &all) // only ChatGPT accounts have limits
 			for _, id := range slices.Sorted(maps.Keys(all.ByID)) {
 				for _, s := range h.All() {
 					n := news{method: limitsUpdated, notice: &notice{RateLimits: all.ByID[id]}}
@@ -60,7 +60,7 @@ func (h *server) readLimits() {
 	})
 }
 
-// rateLimits handles limits that Codex reports. It warns of a reached limit of the plan or of the turn's model.
+// rateLimits handles reported limits. It warns if the limit of the plan, or of the turn's model, is reached.
 func (p *liveParser) rateLimits(r rateLimits) {
 	var reported cli.LimitsReported
 	for _, w := range []*rateWindow{r.Primary, r.Secondary} {
@@ -76,7 +76,7 @@ func (p *liveParser) rateLimits(r rateLimits) {
 	}
 	p.out.Pass(reported)
 	if r.Name != "" && !strings.EqualFold(r.Name, p.limit.model) {
-		return // it does not limit this turn
+		return // the limit is not of this turn's model
 	}
 	for _, l := range reported.Limits {
 		if l.Used >= 1 && (!p.limit.reached || l.Resets.After(p.limit.ends)) {

@@ -14,7 +14,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// live is a thread for its user.
+// live is the cli.Session of a thread.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -24,12 +24,12 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// thread is a thread in an app server that it may share with other conversations. It implements shared.AgentSession.
+// thread is a thread in an app server, which other conversations may share. It implements shared.AgentSession.
 type thread struct {
 	server *server
 	live   *shared.Session[news]
 	bound  binding
-	marker string // value of threadVar in the environment of everything that the thread's tools start
+	marker string // value of threadVar in the environment of all processes of the thread's tools
 	id     cli.AgentSessionID
 	dir    string
 	model  string // the default model; empty if unknown
@@ -37,8 +37,8 @@ type thread struct {
 
 func (s *thread) opts() Options { return s.server.provider.opts }
 
-// threadVar is in the environment of all processes that the tools of one thread start. After an interrupted turn they
-// continue to run. ductor ends them by this variable, and spares the processes of other threads.
+// threadVar is set in the environment of all processes that the tools of a thread start. These processes survive an
+// interrupted turn. ductor finds and ends them by this variable, and spares the processes of other threads.
 const threadVar = "DUCTOR_THREAD"
 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
@@ -56,7 +56,7 @@ func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
 
-// Stop ends the server with all threads, because a turn that ignores an interrupt would start more tools.
+// Stop ends the server with all its threads, because a turn that ignores an interrupt would start more tools.
 func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
 	return s.server.Stop(ctx, grace)
 }
@@ -71,11 +71,11 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// Open starts or resumes the thread. The model and the permissions are set with its turns.
+// Open starts or resumes the thread. Each turn sets the model and the permissions.
 func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	// With any other sandbox, Codex would permanently store in the user's configuration that it trusts the project.
+	// With another sandbox, Codex would add the project to the trusted projects in the user's configuration.
 	params := map[string]any{"config": s.config(req), "sandbox": readOnly}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
@@ -101,13 +101,13 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config returns the settings in which the thread differs from its process. The keys are dotted, so that the other keys
-// of their tables stay as configured.
+// config returns the settings of the thread that differ from the process's settings. Dotted keys leave other keys of
+// the same table unchanged.
 func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
-		"suppress_unstable_features_warning":        true, // about the line above
+		"suppress_unstable_features_warning":        true, // concerns the line above
 	}
 	if projects := trust(req); len(projects) > 0 {
 		config["projects"] = projects
@@ -126,14 +126,14 @@ func (s *thread) config(req cli.Request) map[string]any {
 	return config
 }
 
-// binding has the values with which a thread was started and that it cannot change.
+// binding contains values that a thread cannot change after its start.
 type binding struct {
 	Chat    int64               `json:"chat,omitempty"`
-	Servers string              `json:"servers,omitempty"` // a digest
+	Servers string              `json:"servers,omitempty"` // digest
 	Project cli.ProjectSettings `json:"project,omitempty"`
 }
 
-// suits reports whether a thread with this binding can serve req.
+// suits reports whether a thread with this binding can run req.
 func (b binding) suits(req cli.Request) bool { return b == bindingOf(req) }
 
 func bindingOf(req cli.Request) binding {
@@ -148,8 +148,8 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
-// serverTable returns the Codex configuration of a tool server. Codex's own mode, auto, is not safe: it would run a
-// tool without asking if the server claims that the tool only reads.
+// serverTable returns the Codex configuration of a tool server. It never uses Codex's mode auto, in which Codex runs a
+// tool without asking if the server declares that the tool only reads.
 func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
 	if s.URL != "" {
@@ -165,15 +165,15 @@ func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	return table
 }
 
-// Fits returns true if the chat, the tool servers and the process are the same. Everything else (model, effort,
-// permissions, directories, instructions) is set with each turn.
+// Fits reports whether chat, tool servers and process of req are the thread's. Each turn sets everything else: model,
+// effort, permissions, directories and instructions.
 func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
 	return s.bound.suits(req) && setting == s.server.Key()
 }
 
-// Goodbye ends the processes that a thread's tools left behind, if other sessions still use the server. If this is the
-// last session, the caller stops the server, which ends every process that the server started.
+// Goodbye ends the processes that the thread's tools left behind if other sessions still use the server. After the last
+// session, the caller stops the server with all its processes.
 func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
 	h.Remove(s.id, s.live)
@@ -186,7 +186,7 @@ func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, e
 	return shared.Closed, nil
 }
 
-// clean ends all processes of the thread's tools, and removes the thread.
+// clean ends all processes of the thread's tools, and closes the thread.
 func (s *thread) clean(ctx context.Context) error {
 	err := s.endTools(ctx)
 	if s.id == "" {
@@ -198,7 +198,7 @@ func (s *thread) clean(ctx context.Context) error {
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
-// notRefused returns err, unless it says that the thread or method does not exist.
+// notRefused returns err, or nil if err means that the thread or the method does not exist.
 func notRefused(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
@@ -213,7 +213,7 @@ func (s *thread) endTools(ctx context.Context) error {
 	if s.id != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
-		// If Codex rejects this request, sweep still ends the processes.
+		// If Codex rejects the request, sweep still ends the processes.
 		params := map[string]any{"threadId": s.id}
 		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}
@@ -229,8 +229,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, req)
 }
 
-// sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It runs
-// where the agent does, which may be a container. The pattern is never in the script's own environment.
+// sweepScript ends every process with $1 in its environment. It sends TERM, waits a second, and sends KILL until no
+// process is left. It runs in the agent's environment, which may be a container. Its own environment never contains $1.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=
@@ -244,7 +244,7 @@ while [ $i -lt 100 ]; do
 done
 exit 1`
 
-// sweep ends every process with the entry in its environment.
+// sweep ends every process that has entry in its environment.
 func (p *Provider) sweep(ctx context.Context, entry string) error {
 	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},

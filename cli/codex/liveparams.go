@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams returns the parameters of turn/start. The same request always gives the same parameters, except that the
-// terms are omitted if the thread already has them.
+// turnParams returns the parameters of turn/start. They depend only on the request, except that terms are missing if
+// the thread already has them.
 func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -36,15 +36,15 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	return terms
 }
 
-// agreed has the terms that a thread got last.
+// agreed contains the terms that ductor last sent to a thread.
 type agreed struct {
-	prompt string // the request that set them
+	prompt string // the request with the terms
 	terms  string // as JSON
-	known  bool   // Codex accepted it
+	known  bool   // whether Codex accepted the request
 }
 
-// agree reports whether a request must send the terms. It avoids unchanged terms, because Codex spends milliseconds on
-// them.
+// agree reports whether a request must contain the terms. It omits unchanged terms, which would cost Codex
+// milliseconds.
 func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -56,8 +56,8 @@ func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[strin
 	return true
 }
 
-// accepted records that Codex started the turn of a request. If another request has sent other terms since, it does not
-// confirm them.
+// accepted records that Codex started the turn of a request. It ignores the request if a later request has sent other
+// terms.
 func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,14 +67,14 @@ func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	}
 }
 
-// forgetTerms forgets the terms of a thread, because Codex may forget them too.
+// forgetTerms makes the next request of a thread contain the terms again, because Codex may have lost them.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.agreed, thread)
 }
 
-// inputOf returns the prompt for Codex. The prompt is always text, even if it starts like a command.
+// inputOf returns the prompt of req in Codex's format. Codex reads the prompt as text, even if it looks like a command.
 func inputOf(req cli.Request) []map[string]any {
 	input := []map[string]any{{"type": "text", "text": req.Prompt}}
 	for _, image := range req.Images {
@@ -83,8 +83,8 @@ func inputOf(req cli.Request) []map[string]any {
 	return input
 }
 
-// instructionsOf passes the instructions to the model as those of the application. Codex repeats them only when they
-// change. It truncates long texts, so instructionsOf splits them into pieces, which Codex sorts by name.
+// instructionsOf returns the system prompts of req as additional context. Codex repeats the context only if it has
+// changed. Codex truncates long texts, so instructionsOf splits them into parts, which Codex sorts by name.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
@@ -102,8 +102,8 @@ func instructionsOf(req cli.Request) map[string]any {
 
 const instructionPiece = 3000
 
-// cutAt returns the position at which to cut text so that it has at most limit bytes. It cuts after a line or a word if
-// possible, otherwise after a character.
+// cutAt returns the position at which to cut text to at most limit bytes. It prefers the end of a line, then of a word,
+// then of a character.
 func cutAt(text string, limit int) int {
 	if len(text) <= limit {
 		return len(text)

@@ -9,24 +9,24 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveParser converts the notifications of one turn of the app server to events. It is pure: the same notifications
-// give the same events.
+// liveParser converts the notifications of one turn of the app server to events. It does no I/O, and the same
+// notifications result in the same events.
 type liveParser struct {
 	out      *turn.Emitter
 	dir      string
-	turn     string // Codex's id of the turn; notifications of other turns are ignored
+	turn     string // Codex's ID of the turn; notifications of other turns are ignored
 	verdict  verdict
 	network  network
 	limit    turnLimit
 	messages messages
-	helper   cli.ToolID      // the tool that started the last sub-agent
-	tools    map[string]bool // the emitted ones
+	helper   cli.ToolID      // tool that started the last sub-agent
+	tools    map[string]bool // IDs of the tools whose start was emitted
 	changes  map[string]patch
 	usage    *tokenUsage // totals before the turn and now; nil until Codex reports them
 	denials  []cli.Denial
 }
 
-// network detects that an agent waits in vain for the network.
+// network detects that Codex waits too long for the network.
 type network struct {
 	now      func() time.Time
 	patience time.Duration
@@ -47,15 +47,15 @@ func (n *network) down(message string) bool {
 
 // verdict is the end of a turn according to Codex.
 type verdict struct {
-	status   string // how it ended
+	status   string // status of the ended turn
 	failure  *cli.Failure
-	hopeless *cli.Failure // Codex keeps retrying this in vain
+	hopeless *cli.Failure // the failure if Codex retries in vain
 }
 
 // over reports whether Codex has ended the turn.
 func (v *verdict) over() bool { return v.status != "" }
 
-// complete records the end of the turn.
+// complete records the end of a turn.
 func (v *verdict) complete(turn *turnInfo) {
 	v.status = turn.Status
 	if turn.Error != nil && turn.Status == turnFailed {
@@ -63,7 +63,7 @@ func (v *verdict) complete(turn *turnInfo) {
 	}
 }
 
-// result returns the Result of a turn that Codex ended. resetAt is the end of a reached limit.
+// result returns the Result of a turn that Codex ended. resetAt is the end of the reached limit, if any.
 func (v *verdict) result(resetAt time.Time) cli.Result {
 	switch {
 	case v.status == turnCompleted:
@@ -81,13 +81,13 @@ func (v *verdict) result(resetAt time.Time) cli.Result {
 
 // messages are the texts of a turn.
 type messages struct {
-	streaming string          // the message that is streaming
-	torn      string          // a message whose connection broke; a retry starts it again
-	thought   map[string]bool // streamed reasoning
-	comments  map[string]bool // messages that are not part of the answer
+	streaming string          // ID of the message that is streaming
+	torn      string          // ID of a message whose stream broke and which a retry repeats
+	thought   map[string]bool // IDs of reasoning that was streamed
+	comments  map[string]bool // IDs of messages that are not part of the answer
 }
 
-// start starts a message. If the message replaces one that was not finished, start returns that message.
+// start starts a message. It returns the ID of an unfinished message that the new one replaces, or "".
 func (m *messages) start(it *liveItem) (replaced string) {
 	if m.torn != it.ID {
 		replaced = m.torn
@@ -97,12 +97,12 @@ func (m *messages) start(it *liveItem) (replaced string) {
 	return replaced
 }
 
-// end ends a message. It reports whether the message is a part of the answer, and whether its text was streamed.
+// end ends a message. It returns whether the message is part of the answer, and whether its text was streamed.
 func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
 	m.streaming = ""
-	if m.torn == it.ID { // the message is complete after all
+	if m.torn == it.ID { // the message was completed nevertheless
 		m.torn = ""
 	}
 	return !comment && (streamed || it.Phase != "commentary"), streamed
@@ -116,13 +116,13 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	}
 }
 
-// notification handles a notification. It reports whether the turn is over.
+// notification handles a notification. It returns true if the turn is over.
 func (p *liveParser) notification(method string, n *notice) (over bool) {
-	if p.turn == "" && method == "turn/started" && n.Turn != nil { // a turn without an answer to its request
+	if p.turn == "" && method == "turn/started" && n.Turn != nil { // the answer to the prompt had no ID
 		p.turn = n.Turn.ID
 	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
-		return false // of an earlier turn
+		return false // the notification belongs to an earlier turn
 	}
 	if method != "error" {
 		p.network.offline = time.Time{}
@@ -208,8 +208,8 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 }
 
-// subAgentItem handles an item of a sub-agent. Its tools count as children of the tool that started it last. Its text
-// is not part of the answer.
+// subAgentItem handles an item of a sub-agent. The sub-agent's tools become children of the tool that last started a
+// sub-agent. Its text is not part of the answer.
 func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {
@@ -224,7 +224,7 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	}
 }
 
-// tool returns the ID of an item's tool, if the tool was emitted.
+// tool returns the ID of the item's tool call, or "" if its start was not emitted.
 func (p *liveParser) tool(item string) cli.ToolID {
 	if !p.tools[item] {
 		return ""
@@ -256,7 +256,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	if _, tool := started(it, p.dir); !tool {
 		return
 	}
-	p.itemStarted(it) // an item that was never announced starts here
+	p.itemStarted(it) // for an item without a start
 	p.endTool(it)
 }
 
@@ -279,7 +279,7 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 }
 
-// thoughtOf returns reasoning that was not streamed.
+// thoughtOf returns the text of reasoning that was not streamed.
 func thoughtOf(it *liveItem) string {
 	if len(it.Summary) > 0 {
 		return strings.Join(it.Summary, "\n\n")
@@ -291,7 +291,7 @@ func thoughtOf(it *liveItem) string {
 	return strings.Join(content, "\n\n")
 }
 
-// plan emits the agent's list of steps.
+// plan emits Codex's list of steps.
 func (p *liveParser) plan(n *notice) {
 	var ev cli.PlanChanged
 	for _, s := range n.Plan {
@@ -300,10 +300,10 @@ func (p *liveParser) plan(n *notice) {
 	p.out.Pass(ev)
 }
 
-// count uses the thread's totals, because a turn consists of several requests to the model, and each is reported once.
+// count records the thread's total usage. A turn has several requests to the model, and Codex reports each once.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
-		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // total before the turn
 	}
 	p.usage.Total = u.Total
 	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}
@@ -333,7 +333,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of one request to the model. It ends the turn only if retrying is hopeless.
+// trouble handles the failure of one request to the model. It ends the turn only if retrying is hopeless. A turn that
+// went on without ductor may have succeeded since.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
@@ -344,11 +345,13 @@ func (p *liveParser) trouble(n *notice) {
 		return
 	}
 	p.messages.torn = p.messages.streaming
-	if hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut {
+	past := p.out.Replaying()
+	final := hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut
+	if final && !past {
 		p.verdict.hopeless = f
 		return
 	}
-	if p.network.down(n.Error.Message + n.Error.Details) {
+	if p.network.down(n.Error.Message+n.Error.Details) && !past {
 		p.verdict.hopeless = f
 		f.Kind = cli.NetworkDown
 		return
@@ -359,7 +362,7 @@ func (p *liveParser) trouble(n *notice) {
 // result returns the Result of a turn that Codex ended.
 func (p *liveParser) result() cli.Result { return p.verdict.result(p.limit.ends) }
 
-// denied records a denied request of Codex.
+// denied records a denied request.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
 }

@@ -3,6 +3,7 @@ package codex
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -202,6 +203,26 @@ func TestAMessageThatEndsAfterAFailureStays(t *testing.T) {
 	say("2", "second")
 	if got := out.Answer(); got != "first\n\nsecond" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A turn that went on without ductor may have succeeded after Codex tried again.
+func TestAPastFailureDoesNotEndTheTurn(t *testing.T) {
+	out := turn.NewEmitter(Agent, time.Now, func(cli.Event) {})
+	resumed := &turn.Resumed{When: func(int64) time.Time { return time.Now() }}
+	turn.New(turn.Loop[string]{Source: turn.Source[string]{Resumed: resumed}, Out: out})
+	const why = "Reconnecting... 1/5 (unexpected status 401 Unauthorized: no)"
+	live, once := newLiveParser(out, cli.Request{}), New(Options{}).parser(out, cli.Request{})
+	fail := func() (ended []bool) {
+		live.trouble(&notice{Error: &turnError{Message: why}, WillRetry: true})
+		return []bool{live.verdict.hopeless != nil, once.line([]byte(`{"type":"error","message":"` + why + `"}`))}
+	}
+	if ended := fail(); slices.Contains(ended, true) {
+		t.Errorf("the turn ended, although its output continues: %v", ended)
+	}
+	out.Pass(cli.CaughtUp{})
+	if ended := fail(); slices.Contains(ended, false) {
+		t.Errorf("the turn continues, although the log-in is still refused: %v", ended)
 	}
 }
 

@@ -14,16 +14,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except for
-// Decide and steer.
+// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except Decide
+// and steer.
 type liveTurn struct {
 	*shared.Turn[news]
 	s         *thread
 	parser    *liveParser
 	approvals *turn.Approvals[*inquiry]
-	held      []news // messages before the answer to the prompt: only the answer shows whose they are
+	held      []news // messages before the answer to the prompt, which shows whether they belong to this turn
 
-	name  atomic.Pointer[string] // Codex's id of the turn, once it is known
+	name  atomic.Pointer[string] // Codex's ID of the turn; nil until known
 	added turn.Added
 }
 
@@ -32,7 +32,7 @@ const startWait = time.Minute
 
 func (s *thread) Check(*shared.Turn[news]) error { return nil }
 
-// Begin implements shared.AgentSession. It sends nothing, because all settings of a turn are sent with its prompt.
+// Begin implements shared.AgentSession. It sends nothing, because the prompt contains all settings of a turn.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
 	parser.network.patience, parser.limit.model = s.opts().Patience, cmp.Or(string(t.Req.Model), s.model)
@@ -49,7 +49,7 @@ func (t *liveTurn) Hopeless() bool { return t.parser.verdict.hopeless != nil }
 
 func (t *liveTurn) Over() bool { return t.parser.verdict.over() }
 
-// Prompt implements shared.AgentTurn. Messages that arrived before it belong to earlier turns.
+// Prompt implements shared.AgentTurn. Messages that arrived before the prompt belong to earlier turns.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	t.held = nil
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
@@ -76,7 +76,7 @@ func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-	case n.method == "" && n.ask == nil: // only to check whether the turn is over
+	case n.method == "" && n.ask == nil: // the message only requests a check whether the turn is over
 	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:
@@ -103,8 +103,7 @@ func (t *liveTurn) nameServers() {
 	}
 }
 
-// Replied handles the answer to the request that starts the turn. After that it handles the messages that arrived
-// before the answer.
+// Replied handles the answer to the prompt. It then handles the messages that arrived earlier.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var reply struct {
 		Turn struct {
@@ -121,7 +120,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	t.s.server.accepted(t.s.id, t.PromptID())
 	t.parser.turn = reply.Turn.ID
 	t.Accepted()
-	if reply.Turn.ID != "" { // otherwise the turn accepts no messages
+	if reply.Turn.ID != "" { // otherwise the turn cannot be steered
 		t.name.Store(&reply.Turn.ID)
 	}
 	held := t.held
@@ -134,7 +133,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	return nil
 }
 
-// Interrupt implements shared.AgentTurn. Codex answers it by ending the turn.
+// Interrupt implements shared.AgentTurn. Codex responds by ending the turn.
 func (t *liveTurn) Interrupt() error {
 	params := map[string]any{"threadId": t.s.id, "turnId": t.parser.turn}
 	return t.s.server.Peer().Send("turn/interrupt", params)
@@ -147,7 +146,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 		return cli.ErrNoTurn
 	}
 	params := map[string]any{"threadId": t.s.id, "expectedTurnId": *id, "input": inputOf(req)}
-	if req.Turn != "" { // Codex repeats it when its model gets the message
+	if req.Turn != "" { // Codex repeats the ID when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
 		t.added.Add(string(req.Turn), req.Turn)
 	}
@@ -162,7 +161,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// Result returns the result of the turn. This is Codex's own result, unless the turn was interrupted before.
+// Result returns the result of the turn: Codex's own result, unless the turn was interrupted.
 func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	switch {
 	case end == turn.EndTurn, t.parser.verdict.status == turnCompleted:
@@ -181,7 +180,7 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	return r
 }
 
-// End implements shared.AgentTurn. If the model has not read a message, Codex forgets it.
+// End implements shared.AgentTurn. Codex drops messages that its model has not read.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if !t.Loop.Cut() {
 		return shared.PhaseIdle, shared.EndOver
@@ -195,15 +194,16 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseSpent, shared.EndOver
 }
 
-// Late implements shared.AgentTurn. A late request is declined, because no turn exists in which a user could be asked.
+// Late implements shared.AgentTurn. It declines a late request, because no turn is left in which a user could answer.
 func (t *liveTurn) Late(n news) {
 	if n.ask != nil && !t.Loop.Past() {
 		t.s.server.decline(n.ask)
 	}
 }
 
-// sessionGoesOn is for a turn that the user's next message replaces. It reports whether Codex ended the turn and no
-// process of the turn is left. Codex does not end a running command, so sessionGoesOn ends it.
+// sessionGoesOn reports whether the session can continue after the user's next message replaced the turn. Codex must
+// have ended the turn, and no process of the turn may be left. Codex leaves a running command, so sessionGoesOn ends
+// it.
 func (t *liveTurn) sessionGoesOn() bool {
 	if !cli.Replaced(t.Context()) || !t.parser.verdict.over() {
 		return false
@@ -220,7 +220,7 @@ func (t *liveTurn) sessionGoesOn() bool {
 	return err == nil
 }
 
-// note is stored for the next process of ductor, which needs it to resume a turn of this thread.
+// note contains the data that the next process of ductor needs to resume a turn of the thread.
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`

@@ -22,10 +22,10 @@ type modelPage struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// maxModelPages limits the pages of a list, because a broken server may never end the list.
+// maxModelPages limits the pages of a list, because a broken server might send pages for ever.
 const maxModelPages = 20
 
-// Models asks `codex app-server` for the models that users can choose.
+// Models implements cli.Provider. It asks `codex app-server`.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
 	err := p.inquire(ctx, func(c *rpc.Peer) error {
@@ -67,8 +67,7 @@ func (page modelPage) models() []cli.Model {
 	return models
 }
 
-// Commands lists Codex's skills in the directory of the thread. A prompt names them with a
-// dollar sign.
+// Commands lists Codex's skills in the directory of the thread. Prompts refer to a skill by a dollar sign and its name.
 func (s *thread) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {

@@ -10,7 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser converts the lines of one `codex exec --json` run to events. It is pure: the same lines give the same events.
+// parser converts the lines of one `codex exec --json` run to events. It does no I/O, and the same lines result in the
+// same events.
 type parser struct {
 	out     *turn.Emitter
 	req     cli.Request
@@ -19,15 +20,15 @@ type parser struct {
 	thread  cli.AgentSessionID
 	held    *liveItem // a message that may only announce a tool
 	usage   cli.Usage
-	done    bool              // turn.completed
-	failure *cli.Failure      // why the turn failed, or is hopeless
-	garbage func(line []byte) // handles lines outside of the protocol
+	done    bool              // turn.completed has come
+	failure *cli.Failure      // reason why the turn failed, or why retrying is hopeless
+	garbage func(line []byte) // receives lines outside of the protocol
 	sandbox string
 	denials []cli.Denial
 	lastErr string
 }
 
-// line handles one line. It reports whether the turn is over.
+// line handles one line. It returns true if the turn is over.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
@@ -63,7 +64,7 @@ func (p *parser) line(line []byte) (end bool) {
 func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.thread = id
 	if p.req.Resume != "" && id != p.req.Resume {
-		// Codex continued in another thread. The prompt must not run without the earlier messages.
+		// Codex started another thread. The prompt must not run without the earlier messages.
 		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 		return
 	}
@@ -100,7 +101,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
-	p.itemStarted(it) // an item that was never announced starts here
+	p.itemStarted(it) // for an item without a start
 	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}
@@ -114,15 +115,15 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning is the meaning of a held message.
+// meaning is the role of a held message.
 type meaning int
 
 const (
-	answers   meaning = iota // text of the answer
-	announces                // only announces the next tool
+	answers   meaning = iota // the message is text of the answer
+	announces                // the message only announces the next tool
 )
 
-// release emits the held message. No held message is ever dropped.
+// release emits the held message, if there is one.
 func (p *parser) release(as meaning) {
 	if p.held == nil {
 		return
@@ -152,15 +153,16 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles a retry notice. It ends the turn only if retrying is hopeless.
+// apiTrouble handles a retry notice. It ends the turn only if retrying is hopeless. A turn that went on without ductor
+// may have succeeded since.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
-	kind := kindOf(message)
-	if hopeless(kind) {
+	kind, past := kindOf(message), p.out.Replaying()
+	if hopeless(kind) && !past {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}
-	if p.network.down(message) {
+	if p.network.down(message) && !past {
 		p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}

@@ -11,16 +11,16 @@ import (
 	"ductor/cli/tools"
 )
 
-// permissions are Codex's own settings: when Codex asks the user, and what its sandbox allows without asking.
+// permissions are settings of Codex: in which cases it asks the user, and what its sandbox allows.
 type permissions struct {
-	approval string // AskForApproval of the app server
+	approval string // AskForApproval in the protocol of the app server
 	sandbox  string
 }
 
-// Values of approval: when Codex asks.
+// Values of permissions.approval.
 const (
-	askUntrusted = "untrusted"  // before anything that is not known to be harmless
-	askOnRequest = "on-request" // if Codex considers it necessary
+	askUntrusted = "untrusted"  // before every action that is not known to be harmless
+	askOnRequest = "on-request" // if Codex considers an action risky
 	askNever     = "never"
 )
 
@@ -31,12 +31,11 @@ const (
 	fullAccess     = "danger-full-access"
 )
 
-// permissionsOf translates a permission mode, for exec and app-server. In exec and in an unattended turn no user can be
-// asked. Then Codex cannot do anything for which the mode requires asking. A configured sandbox applies if the mode
-// leaves a choice.
+// permissionsOf translates a permission mode to Codex's settings. Without an attending user, as in exec, Codex cannot
+// do anything for which the mode requires asking. The configured sandbox applies to modes that leave a choice.
 //
 // Actions that the user allows run inside the sandbox, so the sandbox must permit them. In a read-only sandbox, Codex
-// retries an allowed command outside only if the command failed within milliseconds.
+// would retry an allowed command outside of the sandbox only if the command failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -61,7 +60,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	return m
 }
 
-// permissionsFor is permissionsOf for a request. The request's tool list may deny edits.
+// permissionsFor returns the settings for a request: permissionsOf, with a read-only sandbox if the request's tool list
+// denies edits.
 func permissionsFor(req cli.Request, attended bool, configured string) permissions {
 	m := permissionsOf(req.Permission, attended, configured)
 	if deniesEdits(req) {
@@ -75,7 +75,7 @@ var (
 	_ cli.ProjectReader = (*Provider)(nil)
 )
 
-// Cannot implements cli.Limited; see permissionsOf.
+// Cannot implements cli.Limited; see permissionsOf for the modes.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	once := mode == cli.OneShot
 	switch {
@@ -93,13 +93,13 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return ""
 }
 
-// ProjectFiles implements cli.ProjectReader. It returns the files of a project that contain settings, which Codex uses
-// if it trusts the project.
+// ProjectFiles implements cli.ProjectReader. Codex uses these files of a project if it trusts the project.
 func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 
-// trust tells Codex whether to use the settings of the project, regardless of the user's own configuration. Codex
-// decides this for each directory from the working directory up to the top of the repository. If the project has no
-// settings, trust returns nothing: Codex would otherwise not read AGENTS.md in an untrusted project.
+// trust returns the entries that make Codex use or ignore the settings of the project, whatever the user's
+// configuration contains. Codex needs an entry for each directory from the working directory up to the top of the
+// repository. If the project has no settings, trust returns nil, because Codex does not read AGENTS.md in an untrusted
+// project.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -126,8 +126,8 @@ type trustLevel struct {
 	Level string `json:"trust_level"`
 }
 
-// trustFlag returns trust as command line arguments. The value is a TOML table, whose strings have the same form as in
-// JSON.
+// trustFlag returns the result of trust as command line arguments. The value is a TOML table. Its strings have the same
+// syntax as in JSON.
 func trustFlag(req cli.Request) []string {
 	projects := trust(req)
 	if len(projects) == 0 {
@@ -141,16 +141,16 @@ func trustFlag(req cli.Request) []string {
 	return []string{"-c", "projects={" + strings.Join(entries, ",") + "}"}
 }
 
-// toolSwitches maps the tools that can be switched off in Codex to their switches.
+// toolSwitches maps the tools that Codex can disable to the names of their settings.
 func toolSwitches() map[string]string {
 	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
-	for _, name := range tools.Own(Agent, []string{"shell"}) { // they are one feature
+	for _, name := range tools.Own(Agent, []string{"shell"}) { // a single setting disables all of them
 		switches[name] = "features.shell_tool=false"
 	}
 	return switches
 }
 
-// toolFlags returns the arguments that switch off the denied tools of a request. They apply to the whole process.
+// toolFlags returns the arguments that disable the denied tools of a request for the whole process.
 func toolFlags(req cli.Request) []string {
 	var settings, flags []string
 	switches := toolSwitches()
@@ -163,8 +163,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches. Codex has no setting that removes this tool. Instead, a
-// read-only sandbox rejects patches, or asks.
+// deniesEdits reports whether a request denies patches. Codex has no setting that disables them. Instead, a read-only
+// sandbox rejects patches, or makes Codex ask.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

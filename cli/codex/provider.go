@@ -16,14 +16,14 @@ import (
 // Agent is the agent's name.
 const Agent cli.Agent = "codex"
 
-// EnvKeys returns the variables that only Codex gets.
+// EnvKeys returns the variables that ductor passes only to Codex.
 func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
-// Options configures a Provider. All fields but Launcher may be zero.
+// Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	Sandbox  string        // for permission modes that leave a choice; default: "workspace-write"
-	Patience time.Duration // how long Codex may wait for the network in one turn; default: a minute
+	Sandbox  string        // sandbox for permission modes that leave a choice; default: "workspace-write"
+	Patience time.Duration // how long Codex may wait for the network in a turn; default: a minute
 }
 
 // Provider implements cli.Provider for Codex. Safe for concurrent use.
@@ -33,7 +33,7 @@ type Provider struct {
 	live shared.Dialect[news]
 
 	mu sync.Mutex
-	// totals is the usage of each thread until now. It is needed because Codex reports a running total for a resumed
+	// totals is the usage of each thread so far. It is needed because Codex reports the total usage of a resumed
 	// thread.
 	totals map[cli.AgentSessionID]cli.Usage
 
@@ -47,7 +47,7 @@ func New(opts Options) *Provider {
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
-	// An interrupt may take effect only at the end of the turn. Other sessions share the process.
+	// Codex may react to an interrupt only at the end of the turn, and other sessions share the process.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }
@@ -90,12 +90,12 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// leastMinor is the first version (0.x) whose app server supports the whole protocol that ductor uses: threads, turns
-// that can be steered, and background terminals.
+// leastMinor is the first minor version (0.x) whose app server has everything that ductor uses: threads, turns that can
+// be steered, and background terminals.
 const leastMinor = 100
 
-// Modes returns Live, which is preferred, and OneShot. If the installed version is too old for Live, it returns only
-// OneShot. It asks Codex for the version until it knows it.
+// Modes returns Live and OneShot, in this order. It returns only OneShot if the installed version is too old for Live.
+// It asks Codex for its version until the version is known.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()
@@ -114,7 +114,7 @@ func (p *Provider) Modes() []cli.Mode {
 	return p.modes
 }
 
-// hasAppServer reports whether a version is new enough. An unreadable version counts as new.
+// hasAppServer reports whether a version is new enough for Live. It returns true for an unreadable version.
 func hasAppServer(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 || parts[0] != "0" {

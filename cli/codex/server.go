@@ -13,7 +13,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// server is one `codex app-server` and the threads of all conversations that share it. Safe for concurrent use.
+// server is a `codex app-server` process with the threads of all conversations that share it. Safe for concurrent use.
 type server struct {
 	*shared.Process
 	shared.Members[*shared.Session[news]] // by thread
@@ -21,19 +21,19 @@ type server struct {
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	starting map[mcpServer]string // missing servers, each with its problem, until a turn reports them
+	starting map[mcpServer]string // missing servers with their problems, until a turn reports them
 	defaults *settings
 	agreed   map[cli.AgentSessionID]agreed
 
-	limitsRead time.Time // the last request of readLimits
+	limitsRead time.Time // time of the last request by readLimits
 }
 
-// news is something that a turn must handle. If all fields are zero, the turn should only check its state.
+// news is a message for a turn. An empty news makes the turn check whether it is over.
 type news struct {
 	method string
 	notice *notice  // a notification
 	ask    *inquiry // a request
-	denied *inquiry // the request that the user denied for this reason
+	denied *inquiry // request that the user denied; the turn shows the denial
 	reason string
 }
 
@@ -45,8 +45,8 @@ func (p *Provider) newServer(process *shared.Process) *server {
 }
 
 const (
-	helloWait = time.Minute      // from an app server's start to its first answer, on a small busy machine
-	stopWait  = 10 * time.Second // how long the end of a process may take after its grace
+	helloWait = time.Minute      // limit for the first answer of an app server, on a small busy machine
+	stopWait  = 10 * time.Second // how much longer than its grace period the end of a process may take
 )
 
 // Greet implements shared.Server. It performs the handshake.
@@ -67,7 +67,7 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// exit returns the failure if the process ends in the middle of a turn.
+// exit returns the failure of a turn during which the process ended.
 func (h *server) exit() *cli.Failure {
 	f := h.Failure()
 	if kindOf(h.Program().StderrTail()) == cli.NotLoggedIn {
@@ -76,7 +76,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken returns the Failure for a failed call. If the process has ended, this is the process's failure.
+// broken returns the failure for a failed call. If the process has ended, this is the failure of the process.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -94,7 +94,7 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // the version does not know the request: one-shot mode may work
+			kind = cli.BadOutput // the version lacks the request: one-shot mode may work
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
@@ -112,7 +112,7 @@ func (h *server) Notified(m rpc.Message) {
 			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
 		}
 	}
-	to := h.All() // a notification without a thread concerns every turn, or none
+	to := h.All() // a notification without a thread is for every turn, or none
 	switch {
 	case m.Method == "thread/started":
 		h.born(n.Thread)
@@ -139,10 +139,10 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// maxParents limits the threads whose parents are remembered.
+// maxParents limits the number of recorded parent threads.
 const maxParents = 1 << 10
 
-// born records which thread started another thread, because the new thread's requests belong to the turn of its parent.
+// born records the parent of a new thread. Requests of the new thread belong to the turn of its parent.
 func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,14 +157,14 @@ type mcpServer struct {
 	name   string
 }
 
-// serverPatience is how long an MCP server may take to start before a turn reports it as missing. Codex itself gives up
-// after 30 s.
+// serverPatience is how long an MCP server may take to start before a turn reports it as missing. Codex itself waits
+// for 30 s.
 const serverPatience = 5 * time.Second
 
-// serversLate is the method of the news about missing servers.
+// serversLate is the method of a news that reports missing servers.
 const serversLate = "ductor/serversLate"
 
-// serverStarts records the progress of an MCP server of a thread. Codex does not wait for it.
+// serverStarts records the progress of an MCP server of a thread. Codex does not wait for the server.
 func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage) {
 	var s struct {
 		Name   string `json:"name"`
@@ -182,7 +182,7 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
 		delete(h.starting, of)
-	case starts: // otherwise a turn has reported it as missing
+	case starts: // otherwise a turn has already reported the server
 		h.starting[of] = "could not be started"
 		h.tellServers(thread)
 	}
@@ -197,14 +197,14 @@ func (h *server) serverLate(of mcpServer) {
 	}
 }
 
-// tellServers makes the running turn of a thread call missingServers. It does nothing if no turn is running.
+// tellServers makes the running turn of a thread report the missing servers. It does nothing if no turn is running.
 func (h *server) tellServers(thread cli.AgentSessionID) {
 	if s, ok := h.Of(thread); ok {
 		s.Deliver(shared.Item[news]{Message: news{method: serversLate, notice: &notice{ThreadID: thread}}}, 0)
 	}
 }
 
-// missingServers returns the missing MCP servers of a thread, each with its problem. It returns each server only once.
+// missingServers returns the missing MCP servers of a thread with their problems, each server only once.
 func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +219,7 @@ func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	return all
 }
 
-// Requested delivers a request to its turn. If no turn waits for the request, it declines the request.
+// Requested implements rpc.Handler. It passes a request to its turn, and declines a request without a turn.
 func (h *server) Requested(m rpc.Message) bool {
 	if !askable(m.Method) {
 		return false
@@ -228,26 +228,25 @@ func (h *server) Requested(m rpc.Message) bool {
 	s := h.asking(a.params.Thread) // nil for a request without a thread
 	switch {
 	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
-	case h.Peer().Past(): // it was handled already
-	case h.State() == shared.Detached: // the next process answers it
+	case h.Peer().Past(): // it was already handled
+	case h.State() == shared.Detached: // the next process of ductor answers it
 	default:
 		h.decline(a)
 	}
 	return true
 }
 
-// decline answers a request without asking a user. It ignores errors: if the program has ended, other code notices
-// that.
+// decline answers a request without a user. It ignores errors: other code notices if the program has exited.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the session in whose turn a thread makes requests. This is the thread's own session or that of its
-// parent thread.
+// asking returns the session in whose turn a thread makes requests: the thread's own session, or the session of its
+// closest known ancestor.
 func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for range 8 { // generations
+	for range 8 { // limit of generations
 		if s, ok := h.Of(thread); ok {
 			return s
 		}
@@ -260,7 +259,7 @@ func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	return nil
 }
 
-// adoptLive returns a session for a turn in an app server that the previous process left.
+// adoptLive returns a session for a turn in an app server that the previous process of ductor left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -269,7 +268,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. If a thread has two turns, the later one is open.
+// Await implements shared.Server. If a thread has marks of two turns, the later turn is running.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {

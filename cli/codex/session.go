@@ -12,12 +12,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes how to run a turn with `codex exec`.
+// once describes to package turn how to run a turn with `codex exec`.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: execInput, Start: p.start, Read: p.read}
 }
 
-// execInput returns the input of exec, which includes the system prompts, because exec has no flag for them.
+// execInput returns the input of exec. It includes the system prompts, because exec has no flag for them.
 func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task == cli.TaskCompact {
 		return nil, cli.CannotCompact(Agent)
@@ -25,7 +25,7 @@ func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read describes how to read the lines of a turn.
+// read describes to package turn how to read the output of a turn.
 func (p *Provider) read(t turn.Once) turn.Reading {
 	parser := p.parser(t.Out, t.Req)
 	parser.garbage = t.Stream.Garbage
@@ -45,11 +45,12 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	return process, "", err
 }
 
-// exit is the end of a process.
+// exit describes the end of a process.
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
-	// IsAdopted reports whether the beginning of the output may be missing, because ductor was not there.
+	// IsAdopted reports whether the beginning of the output may be missing, because the previous process of ductor read
+	// it.
 	IsAdopted() bool
 }
 
@@ -62,7 +63,7 @@ func (s streamExit) IsAdopted() bool { return s.adopted }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
-// result returns how the turn ended. If Codex completed the turn, the turn succeeded, even if its process was stopped
+// result returns the result of the turn. A turn that Codex completed has succeeded, even if its process was stopped
 // afterwards.
 func (p *parser) result(end turn.End, exit exit) cli.Result {
 	p.release(answers)
@@ -85,7 +86,7 @@ func (p *parser) result(end turn.End, exit exit) cli.Result {
 	return r
 }
 
-// deniedPatches returns the patches that the sandbox rejected. Codex reports them only in its log.
+// deniedPatches returns the patches that the sandbox rejected. Codex reports them only on standard error.
 func deniedPatches(stderr string) []cli.Denial {
 	var denials []cli.Denial
 	for line := range strings.Lines(stderr) {
@@ -96,8 +97,8 @@ func deniedPatches(stderr string) []cli.Denial {
 	return denials
 }
 
-// argv returns the command line of one turn. It does not contain the prompt, which is passed on standard input. Codex
-// accepts -s, -C and --add-dir only before the word resume, and its -i consumes every word up to "--".
+// argv returns the command line of one turn. It omits the prompt, which standard input contains. Codex accepts -s, -C
+// and --add-dir only before the word resume. Its -i consumes all words up to "--".
 func argv(req cli.Request, sandbox string) []string {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false"}
 	if req.Permission == cli.Bypass {
@@ -134,13 +135,13 @@ func argv(req cli.Request, sandbox string) []string {
 	return append(args, "-")
 }
 
-// total is the usage of a thread before a turn. It is needed because codex exec reports a running total of the thread.
+// total is the usage of a thread before a turn. It is needed because codex exec reports the total of the thread.
 type total struct {
 	Usage cli.Usage
 	Known bool
 }
 
-// before returns the previous usage of req's thread. The run of a resumed turn has it in its mark.
+// before returns the usage of req's thread before the turn. For a resumed turn it reads the usage from the run's mark.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	if req.Resume == "" {
 		return total{Known: true}
@@ -157,8 +158,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns the mark with the total for the next process of ductor. It returns an empty mark if nothing must be
-// recorded, because the process was started for this turn.
+// mark returns a mark with the total for the next process of ductor. It returns an empty mark if the total is zero,
+// unknown or already stored.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
@@ -170,19 +171,20 @@ func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	return cli.Mark{Turn: turn, Note: string(note)}
 }
 
-// used returns the usage of one turn. It computes it from the thread's running total.
+// used returns the usage of one turn, given the thread's totals before and now.
 func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total includes turns that the previous process of ductor has already counted.
+		// The total would include turns that the previous process of ductor has counted.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)
 }
 
-// serverArgs returns the arguments that configure tool servers. Codex passes on variables from its own environment.
+// serverArgs returns the arguments that configure tool servers. Codex takes the values of variables from its own
+// environment.
 func serverArgs(req cli.Request) []string {
 	var args []string
 	for _, s := range req.Servers {

@@ -30,13 +30,13 @@ type usage struct {
 	Reasoning int64 `json:"reasoning_output_tokens"`
 }
 
-// todo is an entry of a to-do list of exec.
+// todo is an entry of a to-do list in the output of exec.
 type todo struct {
 	Text      string `json:"text"`
 	Completed bool   `json:"completed"`
 }
 
-// Types of items. Exec writes them with underscores.
+// Types of items in the notation of the app server. Exec uses underscores.
 const (
 	itemMessage   = "agentMessage"
 	itemReasoning = "reasoning"
@@ -46,10 +46,10 @@ const (
 	itemCollab    = "collabAgentToolCall"
 	itemSearch    = "webSearch"
 	itemTodo      = "todoList" // only in exec
-	itemError     = "error"    // only in exec: a warning
+	itemError     = "error"    // only in exec; a warning
 )
 
-// notice has the parameters of the notifications of a turn. The method determines which fields are used.
+// notice contains the parameters of all notifications of a turn. The method determines which fields are used.
 type notice struct {
 	ThreadID cli.AgentSessionID `json:"threadId"`
 	TurnID   string             `json:"turnId"`
@@ -71,13 +71,13 @@ type notice struct {
 
 	RateLimits rateLimits `json:"rateLimits"`
 
-	helper bool // of a thread that the turn's thread started
+	helper bool // whether the notification is about a sub-agent's thread
 
 	ToModel string `json:"toModel"` // model/rerouted
 	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
 }
 
-// threadInfo is a thread with its parent thread.
+// threadInfo is a thread with its parent.
 type threadInfo struct {
 	ID     cli.AgentSessionID `json:"id"`
 	Parent cli.AgentSessionID `json:"parentThreadId"`
@@ -97,7 +97,7 @@ const (
 	turnFailed      = "failed"
 )
 
-// turnError is the failure of a turn or of one request to the model. Info is a word, or an object with one word.
+// turnError is the failure of a turn, or of a request to the model. Info is a name, or an object with a single name.
 type turnError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
@@ -126,15 +126,15 @@ type liveUsage struct {
 	Sum       int64 `json:"totalTokens"`
 }
 
-// liveItem is one item of a turn. The used fields depend on Type.
+// liveItem is an item of a turn. Type determines which fields are used.
 type liveItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // userMessage: ductor's id of it
+	ClientID string `json:"clientId"` // userMessage: the ID that ductor gave it
 
-	Text    string `json:"text"`    // agentMessage, plan; of exec also reasoning
+	Text    string `json:"text"`    // agentMessage, plan; in exec also reasoning
 	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
 	Message string `json:"message"` // error
 
@@ -158,7 +158,7 @@ type liveItem struct {
 	Error        *apiError       `json:"error"`
 
 	Prompt    string               `json:"prompt"`            // collabAgentToolCall
-	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // likewise: the threads of sub-agents
+	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // collabAgentToolCall: the threads of sub-agents
 	Query     string               `json:"query"`             // webSearch
 	Path      string               `json:"path"`              // imageView
 }
@@ -184,14 +184,14 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patch is the change that a fileChange proposes. It keeps the original JSON, because an approval must also show values
-// that ductor does not know.
+// patch is the change that a fileChange proposes. It keeps the original JSON, because users must also see values that
+// ductor does not know.
 type patch struct {
 	files []liveChange
 	raw   json.RawMessage
 }
 
-// UnmarshalJSON never fails: an unreadable patch has no files, and cannot be allowed.
+// UnmarshalJSON never fails. An unreadable patch has no files, and cannot be allowed.
 func (p *patch) UnmarshalJSON(raw []byte) error {
 	p.raw = slices.Clone(raw)
 	if json.Unmarshal(raw, &p.files) != nil {
@@ -211,7 +211,7 @@ type changeKind struct {
 	Move string `json:"move_path"`
 }
 
-// UnmarshalJSON also accepts a kind that is a word, as exec writes it.
+// UnmarshalJSON also accepts a kind that is a single word, as in exec.
 func (k *changeKind) UnmarshalJSON(raw []byte) error {
 	type plain changeKind
 	if json.Unmarshal(raw, &k.Type) == nil {

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approval returns a permission request in the form for users.
+// approval converts a permission request to an event for users.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, cli.OwnWords(asked.Intention))}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // it is an edit whatever its intention says
+	case "write": // an edit, whatever the intention is
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason
@@ -65,8 +65,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns the action of a request. Copilot adds its intention to every request, so the intention does not
-// count as a reason for asking.
+// effectOf returns the effect of a request. Copilot adds an intention to every request, so the intention is no reason
+// for asking.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -100,8 +100,8 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 // inWords returns a text with single spaces between its words.
 func inWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// subject returns the complete subject of a request. The kind of the request determines which fields contain it. The
-// subject of a request of unknown kind is a tool.
+// subject returns the complete object of a request. The kind of the request determines which fields contain it. For an
+// unknown kind, the object is a tool.
 func subject(asked permissionAsked, read *cli.Reading) string {
 	type field struct{ name, value string }
 	about, known := map[string][]field{
@@ -123,7 +123,7 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the change that a request would make. The full text contains the diff as Copilot sends it.
+// changesOf returns the change that a request would make, and records in read the fields that the change shows.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -138,12 +138,13 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	if asked.Resolved == asked.File {
 		read.Said["resolvedPath"] = asked.File
 	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
-		read.Wider = append(read.Wider, "resolvedPath") // a link leads elsewhere
+		read.Wider = append(read.Wider, "resolvedPath") // a link leads to another place
 	}
 	return []cli.FileChanged{change}
 }
 
-// sayContents adds to said the contents of files if the diff shows their change, and the file that the change names.
+// sayContents adds the file's path to the map said. If the diff shows how the contents change, it also adds the
+// contents before and after.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {
@@ -166,7 +167,7 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	}
 }
 
-// planApproval returns a plan in the form for users.
+// planApproval converts a plan to an event for users.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
 		Said:   map[string]string{"planContent": plan, "summary": summary},

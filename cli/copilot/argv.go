@@ -11,8 +11,8 @@ func serverArgs(req cli.Request) []string {
 	return append([]string{"--headless", "--no-auto-update", "--stdio"}, req.ExtraArgs...)
 }
 
-// onceArgs returns the arguments of a one-shot turn. The prompt is not among them, because it is passed on standard
-// input. Values that users choose are joined to their flags, so that Copilot cannot read them as flags.
+// onceArgs returns the arguments of a one-shot turn. They omit the prompt, which standard input contains. A value that
+// users choose is joined to its flag, so that Copilot cannot read it as a flag.
 func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	p, err := permissionOf(req.Permission)
 	if err != nil {
@@ -45,7 +45,7 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	return append(args, req.ExtraArgs...), nil
 }
 
-// toolFlags returns the flags with the lists of tools.
+// toolFlags returns the flags for the lists of tools.
 func toolFlags(req cli.Request) []string {
 	args := value(nil, "--available-tools", strings.Join(req.Tools.Only, ","))
 	args = value(args, "--excluded-tools", strings.Join(excluded(req.Tools.Denied), ","))
@@ -68,7 +68,7 @@ func value(args []string, flag, v string) []string {
 	return append(args, flag+"="+v)
 }
 
-// refused returns why a prompt cannot be sent, or nil if it can.
+// refused returns a failure if Copilot cannot receive the prompt, or else nil.
 func refused(req cli.Request) *cli.Failure {
 	if strings.ContainsRune(req.Prompt, 0) {
 		return cli.Failf(cli.Refused, Agent, "the message has NUL bytes in it, which are no text")

@@ -23,50 +23,49 @@ const (
 		"Do what you can without it, and say what you could not do."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	// notAllowed is used if the user gave no reason, because without a reason Copilot ends the whole turn.
+	// notAllowed is the reason if the user gave none. Without a reason, Copilot would end the whole turn.
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
 
-// forUser reports whether a request of the process is for the user.
+// forUser reports whether requests with this method are for the user.
 func forUser(method string) bool { return method == methodInput || method == methodPlan }
 
-// asks are the open requests to the user in a turn. Only the turn's goroutine calls the methods, except decide and
+// asks contains the open requests to the user in a turn. Only the turn's goroutine calls its methods, except decide and
 // Waiting.
 //
-// In a replay, a request may already have been answered. So asks sends no answers of its own before the end of the
-// replay.
+// During a replay, asks answers no request by itself, because the previous process of ductor may have answered it.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]fields // announced questions
+	inputs  map[string]fields // announced questions, by text
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
 	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]fields{}}
 }
 
-// policy determines which requests are answered without a user.
+// policy determines which requests ductor answers without a user.
 type policy struct {
 	attended  bool
-	judged    bool // approvals of Copilot's judge are accepted
+	judged    bool // whether ductor accepts the approvals of Copilot's own judge
 	servers   []cli.ToolServer
-	protected []string // ductor's own files: the user decides about a request that names one, whatever the judge says
+	protected []string // ductor's own files; a user decides about a request that names one
 }
 
 // ask is one open request.
 type ask struct {
 	id      cli.ApprovalID
-	request string          // for a permission: its id
-	reply   json.RawMessage // for a question or plan: the id of the request to reply to
-	method  string          // of that request; empty for a permission
-	input   string          // for a question: the id with which its end is reported
+	request string          // ID of a permission request
+	reply   json.RawMessage // ID of the JSON-RPC request for a question or a plan
+	method  string          // method of that JSON-RPC request; empty for a permission request
+	input   string          // for a question: the ID in the event of its end
 	choices []string
-	auto    any // the answer without a user; nil if the user is asked
+	auto    any // the answer without a user; nil if a user decides
 }
 
-// permission handles a request to use a tool.
+// permission handles a request for permission to use a tool.
 func (a *asks) permission(p *parser, f fields) {
 	if f.ResolvedByHook {
 		return
@@ -74,7 +73,7 @@ func (a *asks) permission(p *parser, f fields) {
 	asked := readPermission(f)
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case asked.Managed: // no rule answers it
+	case asked.Managed: // a user decides
 	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
@@ -90,8 +89,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records the tool of a question, and the id with which its end will be reported. The question itself follows
-// as a separate request.
+// announce records the announcement of a question: its tool call, and the ID in the event of its end. The question
+// itself follows as a request.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -137,13 +136,13 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add asks the user about o, or answers o without the user.
+// add asks the user about o, or sends the answer o.auto.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {
 			return asked()
 		}
-		_ = a.answer(context.Background(), o, o.auto) // sending fails only if the process is dead
+		_ = a.answer(context.Background(), o, o.auto) // sending fails only if the process has exited
 		return nil
 	}})
 }
@@ -153,7 +152,7 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	return t.p.asks.decide(ctx, id, d)
 }
 
-// decide answers id for the user.
+// decide sends a user's decision.
 func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	o, ok := a.Take(id)
 	if !ok {
@@ -162,7 +161,7 @@ func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	return a.answer(ctx, o, a.decision(o, d))
 }
 
-// decision returns a user's answer in Copilot's format.
+// decision converts a user's decision to Copilot's format.
 func (a *asks) decision(o *ask, d cli.Decision) any {
 	switch {
 	case o.method == methodPlan:
@@ -185,8 +184,7 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 	return denial(a.session, o.request, d.Reason)
 }
 
-// answer sends an answer. Copilot acknowledges an answer to a permission request. If a user decided, answer waits for
-// the acknowledgement.
+// answer sends an answer. If a user decided a permission request, it waits for Copilot's acknowledgement.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	switch {
 	case o.method != "":

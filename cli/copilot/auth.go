@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth checks for the owner's own model provider, then for a token. Finally it asks Copilot itself, which knows its
-// stored log-in.
+// Auth checks for the owner's own model provider, then for a token. Otherwise it asks Copilot, which knows its stored
+// log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -26,7 +26,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			case status.Authenticated:
 				return "Copilot's own log-in"
 			case err != nil && p.configured(env):
-				return "credential file" // Copilot could not be asked, but there is a file
+				return "credential file" // Copilot did not answer, but a file exists
 			}
 			return ""
 		},

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// settingOf returns a digest of the values that a session cannot change. A request with a different digest needs
-// another session. Model, effort and permission mode are not included, because they can change during the session.
+// settingOf returns a digest of the values that a session cannot change. Requests with different digests need different
+// sessions. The digest omits model, effort and permission mode, which can change during a session.
 func (p *Provider) settingOf(req cli.Request) string {
 	process, _ := p.serverFor(req)
 	return cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
@@ -16,8 +16,8 @@ func (p *Provider) settingOf(req cli.Request) string {
 		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, cli.ToolServer.Value))
 }
 
-// sessionParams returns the parameters of session.create and session.resume for req. Their type is SessionConfig of the
-// SDK that ships with the CLI.
+// sessionParams returns the parameters of session.create and session.resume for req. Their schema is SessionConfig of
+// the SDK that ships with the CLI.
 func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[string]any {
 	env := p.environment(req)
 	params := map[string]any{
@@ -61,7 +61,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// mcpServers returns servers in Copilot's format.
+// mcpServers converts servers to Copilot's format.
 func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {
@@ -78,13 +78,13 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 // named returns a reference to a variable of Copilot's own environment.
 func named(_ cli.ToolServer, name string) string { return cli.ByName(name) }
 
-// serverConfig returns a configuration of servers as text, or "" if there are none.
+// serverConfig returns the configuration of servers as JSON, or "" without servers.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
 	}
 	raw, err := json.Marshal(map[string]any{"mcpServers": mcpServers(servers, named)})
-	if err != nil { // texts can always be encoded
+	if err != nil { // strings can always be encoded
 		return ""
 	}
 	return string(raw)

@@ -13,27 +13,26 @@ import (
 	"ductor/cli/stored"
 )
 
-// EnvKeys returns the variables that only Copilot gets.
+// EnvKeys returns the variables that ductor passes only to Copilot.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
-// ownEnv returns the variables that ductor sets in addition to the settings.
+// ownEnv returns the variables that ductor itself sets.
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
-		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot may break it
+		"COPILOT_AUTO_UPDATE": "false", // an update while ductor runs could break it
 		"COPILOT_ALLOW_ALL":   "",      // the conversation's permission mode decides what runs without asking
 	}
 	maps.Copy(env, p.packages())
 	return env
 }
 
-// environment returns the whole environment of a process for req.
+// environment returns the complete environment of a process for req.
 func (p *Provider) environment(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv()), req.Home, homeVars()...)
 }
 
-// ownProvider returns a provider of models other than GitHub's, from the COPILOT_PROVIDER_* variables. The server
-// ignores these variables, so ductor passes the provider to each session as a parameter. Its type is ProviderConfig of
-// the api schema.
+// ownProvider returns a model provider other than GitHub, from the COPILOT_PROVIDER_* variables. The server ignores
+// these variables, so ductor passes the provider to each session. The schema is ProviderConfig in api.schema.json.
 func ownProvider(env []string) map[string]any {
 	url := cli.Variable(env, "COPILOT_PROVIDER_BASE_URL")
 	if url == "" {
@@ -73,20 +72,20 @@ func providerHeaders(text string) map[string]string {
 	return headers
 }
 
-// modelOf returns the first model of a session. Empty means Copilot's own choice.
+// modelOf returns the initial model of a session. Empty means Copilot's own choice.
 func modelOf(req cli.Request, env []string) cli.ModelID {
 	return cmp.Or(req.Model, cli.ModelID(cli.Variable(env, "COPILOT_MODEL")), cli.ModelID(cli.Variable(env, "COPILOT_PROVIDER_MODEL_ID")))
 }
 
-// homeVars returns the variables with the places of Copilot's data, instructions and skills.
+// homeVars returns the variables with the locations of Copilot's data, instructions and skills.
 func homeVars() []string {
 	return []string{"COPILOT_HOME", "COPILOT_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS"}
 }
 
 const packageVar = "COPILOT_PKG_CACHE_HOME"
 
-// packages returns the variable with the place where Copilot unpacks itself. All homes share it, because it takes 235
-// MB.
+// packages returns the variable with the directory into which Copilot unpacks itself. All homes share the directory,
+// because it takes 235 MB.
 func (p *Provider) packages() map[string]string {
 	env := p.opts.Env()
 	if p.opts.OwnerHome == "" || cli.Variable(env, packageVar) != "" {
@@ -97,16 +96,16 @@ func (p *Provider) packages() map[string]string {
 }
 
 // HomeSeeds returns the files for a session's own home: the owner's log-in. owner is the owner's home. env is the
-// owner's environment, which may set another place for Copilot's data.
+// owner's environment, which may set another location of Copilot's data.
 //
-// The log-in is copied. A link would not last, because Copilot 1.0 renames a new config.json over the old one at every
-// start. A copy is good enough, because the token in it is not renewed. Copilot finds a log-in in the keyring of the
-// desktop from every home.
+// The log-in is a copy. A link would not last, because Copilot 1.0 renames a new config.json over the old one at every
+// start. A copy suffices, because Copilot does not renew the token. A log-in in the desktop's keyring works in every
+// home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	return []cli.HomeSeed{{From: filepath.Join(configDir(env, owner), "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
 }
 
-// ownConfig reduces a configuration to the log-in. It removes plugins and the trust in directories.
+// ownConfig reduces a configuration to the log-in. It removes plugins and trusted directories.
 func ownConfig(owner []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	own := map[string]json.RawMessage{"banner": json.RawMessage(`"never"`)}

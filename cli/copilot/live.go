@@ -18,7 +18,7 @@ import (
 // destroyWait is how long a process may take to close a session.
 const destroyWait = 300 * time.Millisecond
 
-// live is a session for its user.
+// live is the cli.Session of a session.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -29,7 +29,7 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// session is a session in a process that it shares with others. It implements shared.AgentSession.
+// session is a session in a process that other sessions may share. It implements shared.AgentSession.
 type session struct {
 	server  *server
 	live    *shared.Session[news]
@@ -37,11 +37,11 @@ type session struct {
 	id      cli.AgentSessionID
 
 	mu      sync.Mutex
-	model   cli.ModelID // the current model, if known
+	model   cli.ModelID // current model; empty if unknown
 	applied applied
 }
 
-// applied has the settings of the session that the process received last.
+// applied contains the session's settings that the process received last.
 type applied struct {
 	model      cli.ModelID
 	effort     cli.Effort
@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and the rules of a session to the process. It sends everything, because a resumed
-// session remembers earlier settings.
+// allow sends the permission mode and the rules of a session to the process. A resumed session remembers earlier
+// settings, so allow sends all of them.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
@@ -115,7 +115,7 @@ func (s *session) allow(ctx context.Context, req cli.Request) error {
 	}}, nil)
 }
 
-// adjust sends the changed settings of this turn to the process.
+// adjust sends the settings of this turn that have changed to the process.
 func (s *session) adjust(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was := s.applied
@@ -163,8 +163,9 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Whether a turn accepts
-// the judgement of Copilot is fixed when the turn starts. So SetPermission rejects a change to a mode that accepts it.
+// SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Only at the start of a
+// turn can ductor begin to accept the approvals of Copilot's judge, so SetPermission rejects a mode that relies on
+// them.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -183,7 +184,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// Fits reports whether the session can be adjusted to req. If a model was chosen, the session cannot return to
+// Fits reports whether the session can change to the settings of req. A session cannot return from a chosen model to
 // Copilot's own choice.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
@@ -192,7 +193,7 @@ func (s *session) Fits(req cli.Request) bool {
 		(s.applied.model == "" || modelOf(req, s.provider().environment(req)) != "")
 }
 
-// Goodbye asks the process to close an idle session. This is only polite, and nothing depends on it.
+// Goodbye asks the process to close an idle session. Its success does not matter.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.server.Remove(s.id, s.live)
 	if s.server.PID() != 0 && (was == shared.PhaseNew || was == shared.PhaseIdle) {
@@ -203,7 +204,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 	return shared.Closed, nil
 }
 
-// callFailure returns the failure for an error answer of the process.
+// callFailure converts an error that the process returned to a failure.
 func callFailure(err error) error {
 	var refused *rpc.Error
 	if !errors.As(err, &refused) {
@@ -213,7 +214,7 @@ func callFailure(err error) error {
 	return &cli.Failure{Kind: textKind(reason), Agent: Agent, Reason: reason, Cause: err}
 }
 
-// callReason returns the sentence in an error answer, without the server's prefix.
+// callReason returns the message of an error that the process returned, without the server's prefix.
 func callReason(e *rpc.Error) string {
 	_, reason, ok := strings.Cut(e.Message, "failed with message: ")
 	if !ok {

@@ -24,8 +24,8 @@ type modelList struct {
 	} `json:"models"`
 }
 
-// Models asks Copilot for the models of the account. If the owner has set another provider, the only model is the one
-// in COPILOT_MODEL, because Copilot does not ask such a provider for its models.
+// Models lists the models of the account. With the owner's own model provider, it returns only the model in
+// COPILOT_MODEL, because Copilot does not query such a provider.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	env := p.environment(cli.Request{})
 	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
@@ -43,7 +43,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
-// models returns the models that users can choose. The first is Copilot's own choice, unless another model is set.
+// models returns the models for users. The first is Copilot's own choice, unless another model is set.
 func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	var models []cli.Model
 	for _, m := range l.Models {
@@ -65,8 +65,8 @@ func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	return models
 }
 
-// prompting lists Copilot's own commands that only turn the text after them into a prompt. Its other commands change
-// the permissions of a session, such as /allow-all, or only work in Copilot's own terminal.
+// prompting lists Copilot's own commands that only convert the text after them to a prompt. Other commands change a
+// session's permissions, such as /allow-all, or work only in Copilot's own terminal.
 var prompting = []string{"blame", "init", "research", "review", "security-review"}
 
 // kindSkill is the kind of commands that invoke a skill.
@@ -82,7 +82,7 @@ type command struct {
 	} `json:"input"`
 }
 
-// listed returns the commands of a session that create prompts.
+// listed returns the session's commands that create prompts.
 func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, error) {
 	var reply struct {
 		Commands []command `json:"commands"`
@@ -96,7 +96,7 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 	}), nil
 }
 
-// Commands lists the commands and skills of the session that create prompts.
+// Commands lists the session's commands and skills that create prompts.
 func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	all, err := s.server.listed(ctx, s.id)
 	if err != nil {
@@ -109,8 +109,7 @@ func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	return list, nil
 }
 
-// expand returns the prompt that a command creates. It uses only listed commands, because other commands take effect at
-// once.
+// expand returns the prompt that a command creates. It rejects other commands, because they would take effect at once.
 func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string) (string, error) {
 	name, input, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), " ")
 	all, err := h.listed(ctx, id)

@@ -10,13 +10,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes how to run a turn with a process of its own. Its Setting is the id of its session.
+// once describes to package turn how to run a turn in a separate process. The Setting of its runs is the session ID.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput returns the input of a process. The system prompts precede the prompt, because Copilot has no flag for
-// them.
+// onceInput returns the input of a process. It puts the system prompts before the prompt, because Copilot has no flag
+// for them.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task != cli.TaskPrompt {
 		return nil, cli.CannotCompact(Agent)
@@ -27,7 +27,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read describes how to read the lines of a turn.
+// read describes to package turn how to read the output of a turn.
 func read(t turn.Once) turn.Reading {
 	p, named := newParser(t.Out, t.Req), false
 	p.phase, p.session.AgentSessionID = begun, cli.AgentSessionID(t.Setting)

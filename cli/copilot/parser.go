@@ -8,37 +8,38 @@ import (
 	"ductor/cli/turn"
 )
 
-// phase is the progress of a turn, according to Copilot.
+// phase is the progress of a turn according to Copilot's events.
 type phase string
 
 // Phases of a turn.
 const (
-	awaited     phase = "awaited" // events so far belong to the previous turn
+	awaited     phase = "awaited" // events still belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a message that arrives too late for the turn starts it again
+	ended       phase = "ended" // a late steered message can start the turn again
 )
 
-// parser converts the events of one turn to ductor's events, in both modes. Only one goroutine at a time may use it.
+// parser converts the events of one turn to events of package cli, in both modes. Only one goroutine at a time may use
+// it.
 type parser struct {
 	out  *turn.Emitter
 	dir  string
-	asks *asks // nil if no user can be asked
+	asks *asks // nil if the turn has no user
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result // its failure, usage and denials, as far as known
-	message string     // the id of the message that is streaming
-	finish  string     // why the model ended its last text
-	thought bool       // reasoning was streamed since the last request to the model
+	known   cli.Result // failure, usage and denials of the turn so far
+	message string     // ID of the message that is streaming
+	finish  string     // reason why the model ended its last text
+	thought bool       // whether reasoning was streamed since the last request to the model
 	waiting waiting
-	tools   map[string]cli.ToolStarted // by call, for data that their ends lack
-	seen    map[string]bool            // the user's messages that reached the model's conversation
+	tools   map[string]cli.ToolStarted // by call ID; the events of their ends lack this data
+	seen    map[string]bool            // IDs of the user's messages that the model received
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	phase := awaited
-	if req.Task == cli.TaskCompact { // no message starts it
+	if req.Task == cli.TaskCompact { // no message starts a compaction
 		phase = begun
 	}
 	return &parser{
@@ -47,18 +48,18 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// name emits the id and the model of the session, if they are known.
+// name emits the ID and the model of the session, if known.
 func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Model) }
 
 // eventType describes how to handle an event.
 type eventType struct {
 	take   func(p *parser, f fields)
-	always bool // even before the turn has started
-	nested bool // even from a sub-agent: its tools are shown below its parent tool
+	always bool // handled even before the turn has started
+	nested bool // handled even for a sub-agent: its tools become children of another tool
 }
 
-// eventTypes lists the event types that the parser handles. Copilot has 130 types and adds more; the others are not
-// decoded.
+// eventTypes lists the handled event types. Copilot has 130 types and adds more; the parser does not decode other
+// types.
 var eventTypes = map[string]eventType{
 	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
@@ -105,7 +106,7 @@ func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
 	}
 }
 
-// event handles one event. Afterwards p.phase shows whether the turn has ended.
+// event handles one event. It updates p.phase.
 func (p *parser) event(e event) error {
 	if e.Type == "result" {
 		p.result(e)
@@ -131,7 +132,7 @@ func (p *parser) begin(f fields) {
 	p.seen[f.MessageID] = true
 }
 
-// idle ends the turn. It ignores a late event that belongs to an earlier turn.
+// idle ends the turn. It ignores an event that belongs to an earlier turn.
 func (p *parser) idle(fields) {
 	if p.phase != awaited || p.known.Err != nil {
 		p.end()
@@ -150,8 +151,8 @@ func (p *parser) retry(f fields) {
 	p.retrying(f.Reason)
 }
 
-// broke handles a failed request to the model. If a retry may help, Copilot retries after a pause. It reports the pause
-// only afterwards.
+// broke handles a failed request to the model. Copilot pauses before a retry, and reports the retry only after the
+// pause.
 func (p *parser) broke(f fields) {
 	reason := ""
 	switch {
@@ -203,7 +204,7 @@ func (p *parser) whole(f fields) {
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
-	p.message = "" // the message has ended: a later failure must not retract it
+	p.message = "" // a later failure must not retract the complete message
 }
 
 func (p *parser) think(text string) {
@@ -221,11 +222,11 @@ func (p *parser) answeredBy(model string) {
 	p.name()
 }
 
-// waiting is the status of an agent that prints no text for a while.
+// waiting is the status of the agent while it prints no text.
 type waiting struct {
 	out     *turn.Emitter
 	shown   bool
-	servers []string // MCP servers that are starting; Copilot waits a minute for them
+	servers []string // MCP servers that are starting; Copilot waits up to a minute for them
 }
 
 func (w *waiting) show(kind cli.StatusKind, detail string) {
@@ -233,7 +234,7 @@ func (w *waiting) show(kind cli.StatusKind, detail string) {
 	w.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// end ends the status, if one is shown.
+// end ends the status that users see, if any.
 func (w *waiting) end() {
 	if w.shown {
 		w.shown = false
@@ -288,8 +289,8 @@ func (p *parser) toolEnd(f fields) {
 	p.out.ToolEnd(e)
 }
 
-// denialReason returns the reason why a tool was not allowed: the user's words, or Copilot's rules. It ignores ductor's
-// text for the model.
+// denialReason returns the reason why a tool was denied: the user's words, or Copilot's rules. It returns no text that
+// ductor wrote for the model.
 func denialReason(message string) string {
 	if _, said, ok := strings.Cut(message, "User feedback: "); ok {
 		message = said
@@ -303,7 +304,7 @@ func denialReason(message string) string {
 	return cli.ShortLine(message)
 }
 
-// deniedCode is the error code of a tool that was not allowed.
+// deniedCode is the error code of a denied tool.
 const deniedCode = "denied"
 
 func (p *parser) count(f fields) {
@@ -332,9 +333,8 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome returns how a turn ended, and fills in everything else that is known. If Copilot completed the turn, the turn
-// succeeded, even if its process was stopped afterwards. If Copilot did not report the end, the function otherwise
-// returns the Result.
+// outcome returns the result of the turn. A turn that Copilot completed has succeeded, even if its process was stopped
+// afterwards. If Copilot did not report the end of the turn, outcome returns the result of the function otherwise.
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
@@ -352,7 +352,7 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	return r
 }
 
-// retrying reports why the request to the model is repeated.
+// retrying emits that Copilot repeats a request to the model, with the reason.
 func (p *parser) retrying(reason string) {
 	p.waiting.shown = true
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: cli.APIError{Name: reason}.Kind()}})

@@ -8,14 +8,13 @@ import (
 	"ductor/cli"
 )
 
-// permission translates one of ductor's permission modes into Copilot's settings, for one-shot and for live turns. No
-// other place translates them.
+// permission contains Copilot's settings for a permission mode, for one-shot and for live turns.
 type permission struct {
-	flags    []string // one-shot: arguments
-	mode     string   // live: session.mode.set
-	approval string   // live: session.permissions.setMode
-	judged   bool     // live: ductor accepts the approvals of Copilot's own judge of risks
-	cannot   string   // one-shot: the part of the mode that Copilot does not support; empty if none
+	flags    []string // one-shot: command line arguments
+	mode     string   // live: parameter of session.mode.set
+	approval string   // live: parameter of session.permissions.setMode
+	judged   bool     // live: whether ductor accepts the approvals of Copilot's own risk judge
+	cannot   string   // one-shot: the part of the mode that Copilot does not support, or ""
 }
 
 // permissionOf returns Copilot's settings for a permission mode. The flags are from version 1.0.102.
@@ -52,8 +51,8 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	return ""
 }
 
-// CannotHold implements cli.ToolHolder. For its own tools, Copilot accepts a list of the tools that exist. For MCP
-// servers it accepts only a list of tools that must not be used.
+// CannotHold implements cli.ToolHolder. For its own tools, Copilot accepts a list of permitted tools. For tools of MCP
+// servers, it accepts only a list of denied tools.
 func (*Provider) CannotHold(req cli.Request) string {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
 		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
@@ -61,8 +60,8 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded returns the tools that Copilot does not offer to the model. Every denied tool also becomes a rule, which
-// applies to sub-agents too. An entry for a kind of tool, for a server or with an argument becomes only a rule.
+// excluded returns the denied tools that Copilot can hide from the model. Rules deny the others: kinds of tools,
+// servers, and tools with an argument. Rules also cover sub-agents.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })
@@ -71,14 +70,14 @@ func excluded(denied []string) []string {
 // rule is a permission rule in the server's format.
 type rule struct {
 	Kind     string  `json:"kind"`
-	Argument *string `json:"argument"` // null means any
+	Argument *string `json:"argument"` // nil means any argument
 }
 
-// rules parses rules in the format of the command line: kind, or kind(argument).
+// rules parses rules in the format of the command line: kind or kind(argument).
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)
-	for _, text := range append(texts, servers...) { // the kind of a server's rule is its name
+	for _, text := range append(texts, servers...) { // a rule for a server has the server's name as its kind
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}
 		if argument, ok := strings.CutSuffix(rest, ")"); bracket && ok && argument != "" {

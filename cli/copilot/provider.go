@@ -12,7 +12,7 @@ import (
 // Agent is the agent's name.
 const Agent cli.Agent = "copilot"
 
-// Options configures a Provider. All fields but Launcher may be zero.
+// Options configures a Provider. Only Launcher is required.
 type Options struct{ cli.ProviderOptions }
 
 // Provider implements cli.Provider for Copilot. Safe for concurrent use.
@@ -35,8 +35,8 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Codec: rpc.JSON{Version: "2.0"},
 	}, p.newServer)
-	// Copilot sometimes reacts to an abort only when the turn ends. So the time limit for a reaction to an interrupt
-	// (Limits.Interrupt) is as long as the grace period.
+	// Copilot may react to an abort only at the end of the turn. So the time limit for the reaction is the grace
+	// period.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }
@@ -44,7 +44,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes returns Live, which is preferred, and OneShot.
+// Modes returns Live and OneShot; Live is preferred.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
 // Open implements cli.Provider.
@@ -70,8 +70,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Copilot, including
-// other agents' files.
+// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Copilot. Copilot also
+// reads other agents' files.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".github/hooks/", ".github/copilot/", ".github/mcp.json", ".github/mcp-config.json", ".github/lsp.json",

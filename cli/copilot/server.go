@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	callWait     = time.Minute // for the answer to a request that needs no model, on a small busy machine
+	callWait     = time.Minute // limit for requests that need no model, on a small busy machine
 	protocolWant = 3           // the supported version of the protocol
 	eventMethod  = "session.event"
 )
 
-// server is one live process with its sessions. Safe for concurrent use.
+// server is a live process with its sessions. Safe for concurrent use.
 type server struct {
 	*shared.Process
 	shared.Members[*shared.Session[news]]
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. If it is empty, the turn should check whether it is over.
-// A turn may lose deltas without harm, because complete messages follow them.
+// news is an event of a session, or a request of the process. An empty news makes the turn check whether it is over. A
+// turn may miss text deltas, because complete messages follow.
 type news struct {
 	event   event
 	request *rpc.Message
@@ -37,7 +37,7 @@ func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{Process: process, provider: p}
 }
 
-// Greet implements shared.Server. It performs the handshake. It returns an error if the program does not speak the
+// Greet implements shared.Server. It performs the handshake, and returns an error if the program does not support the
 // protocol.
 func (h *server) Greet(ctx context.Context) error {
 	var hello struct {
@@ -53,8 +53,8 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns the reason why the handshake failed. It distinguishes a program without the server from a server that
-// failed.
+// refusal returns the failure for a failed handshake. It distinguishes a program that has no server from a broken
+// server.
 func refusal(err error) error {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -64,22 +64,22 @@ func refusal(err error) error {
 	return err
 }
 
-// noServer returns the failure for a Copilot without the server that ductor needs.
+// noServer returns the failure for a version of Copilot that lacks the required server.
 func noServer(why string) *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
 
-// Requested implements rpc.Handler. It delivers a request to its session, if a turn is running there.
+// Requested implements rpc.Handler. It passes a request to the running turn of its session.
 func (h *server) Requested(m rpc.Message) bool {
 	var params struct {
 		SessionID cli.AgentSessionID `json:"sessionId"`
 	}
-	_ = json.Unmarshal(m.Params, &params) // without a readable id it belongs to no session
+	_ = json.Unmarshal(m.Params, &params) // without a readable ID it belongs to no session
 	s, ok := h.Of(params.SessionID)
 	return ok && forUser(m.Method) && s.Deliver(shared.Item[news]{Message: news{request: &m}, End: m.End}, 0)
 }
 
-// Notified delivers an event to its session.
+// Notified implements rpc.Handler. It passes an event to its session.
 func (h *server) Notified(m rpc.Message) {
 	if m.Method != eventMethod {
 		return
@@ -98,8 +98,7 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns rejects requests of a session in which no turn is running, for example of a session that works in the
-// background.
+// betweenTurns denies a permission request of a session without a running turn, for example from background work.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
@@ -120,10 +119,10 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
-// serverFor returns the command that starts a process for req, and the key of the process. Sessions with the same
-// command line and environment share a process.
+// serverFor returns the command of a process for req, and the key of the process. Sessions with the same command line
+// and environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
-	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
 	args, env := serverArgs(req), p.environment(req)
 	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}
@@ -146,10 +145,10 @@ func (p *Provider) inquire(ctx context.Context, method string, params, result an
 	return err
 }
 
-// probeWait is how long Copilot may take to answer a request about itself, including its start.
+// probeWait limits a request about Copilot itself, including the start of the process.
 const probeWait = 15 * time.Second
 
-// Shares implements cli.Sharer. It returns the PID of the server that a session with req would share.
+// Shares implements cli.Sharer. It returns the PID of the server for a session with req.
 func (p *Provider) Shares(req cli.Request) int {
 	key, _ := p.serverFor(req)
 	return p.pool.PID(key)

@@ -13,7 +13,7 @@ import (
 
 const maxTitle = 200
 
-// toolStarted describes the start of a tool.
+// toolStarted returns the ToolStarted for an event.
 func toolStarted(f fields, dir string) cli.ToolStarted {
 	return cli.ToolStarted{
 		ID: cli.ToolID(f.ToolCallID), Name: f.ToolName, Title: toolTitle(f, dir), Input: f.Arguments,
@@ -21,7 +21,7 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 	}
 }
 
-// toolTodo manages the plan, a Markdown list of tasks. ductor shows the plan instead of the tool.
+// toolTodo is the tool that manages the plan, a Markdown list of tasks. Users see the plan instead of the tool.
 const toolTodo = "update_todo"
 
 var todoLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`) })
@@ -44,20 +44,20 @@ func planOf(args json.RawMessage) cli.PlanChanged {
 	return ev
 }
 
-// toolTitle returns the argument that distinguishes a call from others, or Copilot's own title.
+// toolTitle returns the most descriptive argument of a call, or else Copilot's own title.
 func toolTitle(f fields, dir string) string {
-	args := cli.TextsOf(f.Arguments) // empty for custom tools with a plain string as argument
+	args := cli.TextsOf(f.Arguments) // empty for a custom tool whose argument is a string
 	title := cmp.Or(args["command"], cli.Relative(dir, args["path"]), args["pattern"], args["query"], args["url"], args["question"],
 		args["description"], args["prompt"], f.ToolTitle)
 	return cli.OneLine(title, maxTitle)
 }
 
-// toolEnded describes the end of a tool.
+// toolEnded returns the ToolEnded for an event, and the error of the tool.
 func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	e := cli.ToolEnded{ID: cli.ToolID(f.ToolCallID)}
 	var result toolResult
 	var failed toolError
-	_ = json.Unmarshal(f.Result, &result) // absent if the tool failed
+	_ = json.Unmarshal(f.Result, &result) // missing if the tool failed
 	_ = json.Unmarshal(f.Error, &failed)
 	e.Output = shellTail().ReplaceAllString(result.Content, "")
 	if f.Shell != nil {
@@ -79,19 +79,18 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 // isShell reports whether a tool runs commands.
 func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
 
-// goesOn matches Copilot's text about a command that has not ended, because it exceeded its time or runs in the
-// background.
+// goesOn matches Copilot's text about a command that still runs: it exceeded its time limit, or runs in the background.
 var goesOn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<command [^<>]*(?: is still running|started in [^<>]*background)[^<>]*>\s*$`)
 })
 
-// shellTail matches Copilot's text for the model at the end of a command's output. It is not for users.
+// shellTail matches text for the model that Copilot adds to the end of a command's output.
 var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
 })
 
-// changes returns the changes of a file tool. The diff covers the whole call, so it is shown only if the call changed
-// one file.
+// changes returns the changes of a file tool. The diff covers the whole call, so only a call that changes a single file
+// has a diff.
 func changes(f fields, dir string) []cli.FileChanged {
 	var result toolResult
 	_ = json.Unmarshal(f.Result, &result)

@@ -13,7 +13,7 @@ import (
 )
 
 // liveTurn is one turn of a live session. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except
-// for the steering.
+// for steering.
 type liveTurn struct {
 	*shared.Turn[news]
 	s     *session
@@ -66,8 +66,7 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	return p, nil
 }
 
-// Replied handles the answer to the prompt. The answer is a rejection, or the end of a turn that only shortens the
-// context.
+// Replied handles the answer to the prompt: a rejection, or the end of a turn that only shortens the context.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var done struct {
 		Success *bool           `json:"success"`
@@ -76,7 +75,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	switch {
 	case m.Error != nil:
 		return m.Error
-	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // a message that was sent
+	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // the answer to an accepted message
 		return nil
 	case !*done.Success:
 		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
@@ -94,7 +93,7 @@ func (t *liveTurn) Interrupt() error {
 	return t.s.server.Peer().Send("session.abort", map[string]any{"sessionId": t.s.id, "reason": "user_initiated"})
 }
 
-// compactParams returns the parameters for shortening the context. It cuts a hint that is too long for Copilot.
+// compactParams returns the parameters for shortening the context. It shortens a hint that is too long for Copilot.
 func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
 	params := map[string]any{"sessionId": id, "trigger": "manual"}
 	if hint := strings.TrimSpace(req.Prompt); hint != "" {
@@ -105,7 +104,7 @@ func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
 
 const mostHint = 4000
 
-// promptParams returns a prompt as the parameters of session.send.
+// promptParams returns the parameters of session.send for a prompt.
 func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[string]any {
 	params := map[string]any{"sessionId": id, "prompt": req.Prompt, "mode": mode}
 	if list := attachments(req.Images); len(list) > 0 {
@@ -128,8 +127,8 @@ func (t *liveTurn) event(e event) {
 	}
 }
 
-// Over implements shared.AgentTurn. It returns false before the end of a replay, because an added message may have
-// started the turn again.
+// Over implements shared.AgentTurn. It returns false during a replay, because a steered message may have started the
+// turn again.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
@@ -139,15 +138,14 @@ func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
 
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // an added message was not answered
+	if end == turn.EndExit && r.Err == nil { // a steered message got no answer
 		r.Err = exitFailure(t.s.server.Failure())
 	}
 	return r
 }
 
-// End implements shared.AgentTurn. ductor cannot distinguish the processes that the tools of a session started from
-// those of other sessions: the protocol has no environment per session. So the process ends after an aborted turn that
-// ran tools.
+// End implements shared.AgentTurn. After an aborted turn that ran tools, the process must end. The protocol has no
+// environment per session, so ductor cannot distinguish the tools' processes from processes of other sessions.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	t.added.Close()
 	t.s.mu.Lock()
@@ -157,7 +155,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && t.p.phase != ended {
 		phase = shared.PhaseSpent
 	}
-	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot ended the running tools, too
+	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot ended the running tools
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// event is a session event, or the result line that ends a one-shot run.
+// event is a session event, or the result line at the end of a one-shot run.
 type event struct {
 	Type    string          `json:"type"`
 	Data    json.RawMessage `json:"data"`
@@ -15,7 +15,7 @@ type event struct {
 	ExitCode  *int   `json:"exitCode"`  // result
 }
 
-// fields has the fields of all the events above. The type determines which fields are used.
+// fields contains the fields of all handled events. The type determines which fields are used.
 type fields struct {
 	MessageID     string `json:"messageId"`
 	Delta         string `json:"deltaContent"`
@@ -41,7 +41,7 @@ type fields struct {
 	StatusCode int    `json:"statusCode"`
 	Failed     string `json:"failureKind"`
 	Reason     string `json:"reason"`
-	Finish     string `json:"finishReason"` // why the model ended an answer
+	Finish     string `json:"finishReason"` // why the model ended its answer
 
 	InputTokens      int64 `json:"inputTokens"`
 	OutputTokens     int64 `json:"outputTokens"`
@@ -50,7 +50,7 @@ type fields struct {
 	ReasoningTokens  int64 `json:"reasoningTokens"`
 
 	Server string          `json:"serverName"`
-	Status json.RawMessage `json:"status"` // a word or an object
+	Status json.RawMessage `json:"status"` // a string or an object
 
 	PreTokens  int `json:"preCompactionTokens"`
 	PostTokens int `json:"postCompactionTokens"`
@@ -78,7 +78,7 @@ type toolError struct {
 	Code    string `json:"code"`
 }
 
-// fileEdit is a change by a file tool.
+// fileEdit is a change that a file tool made.
 type fileEdit struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // create, edit, delete
@@ -99,7 +99,7 @@ func decodeEvent(raw []byte) (event, error) {
 	return e, nil
 }
 
-// fields decodes the event's data.
+// fields decodes the data of the event.
 func (e event) fields() (fields, error) {
 	var f fields
 	if len(e.Data) == 0 {
@@ -111,7 +111,7 @@ func (e event) fields() (fields, error) {
 	return f, nil
 }
 
-// permissionAsked has the fields of all kinds of permission requests.
+// permissionAsked contains the fields of all kinds of permission requests.
 type permissionAsked struct {
 	Kind       string           `json:"kind"`
 	ToolCallID string           `json:"toolCallId"`
@@ -151,7 +151,7 @@ type fileState struct {
 	Content string `json:"content"`
 }
 
-// readPermission decodes a permission request. For an unknown kind, the user sees the name of the kind.
+// readPermission decodes a permission request. A request of unknown kind shows the kind to the user.
 func readPermission(f fields) permissionAsked {
 	var asked, prompt permissionAsked
 	_ = json.Unmarshal(f.Permission, &asked)

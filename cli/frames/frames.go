@@ -1,6 +1,6 @@
-// Package frames splits the output of a program into messages: lines, or bodies with a header that contains their
-// length. It limits the memory for a message, however long the message is. If a part of the output is lost, it discards
-// the damaged messages and continues with the next complete one.
+// Package frames splits the output of a program into messages: lines, or bodies after a header with their length. The
+// memory for a message is limited. If a part of the output is lost, the package drops the damaged messages and
+// continues with the next complete message.
 package frames
 
 import (
@@ -17,26 +17,26 @@ import (
 	"ductor/cli"
 )
 
-// Framing is the way in which messages are separated.
+// Framing determines how messages are separated.
 type Framing int
 
-// Framing values. Lines ends each message with a newline. ContentLength puts a header before each message, with the
-// message's length in bytes, like the language server protocol.
+// Framing values. Lines ends each message with a newline. ContentLength puts a header with the length in bytes before
+// each message, like the Language Server Protocol.
 const (
 	Lines Framing = iota
 	ContentLength
 )
 
-// MaxMessage is the default limit of a message in bytes. Longer messages are discarded.
+// MaxMessage is the default size limit of a message in bytes. A Reader drops longer messages.
 const MaxMessage = 64 << 20
 
 const (
 	readBuffer  = 64 << 10
 	keptBody    = 256 << 10 // larger buffers are released after their message
-	garbageHead = 1 << 10   // how much of a discarded message is passed to Garbage
+	garbageHead = 1 << 10   // bytes of a dropped message that Garbage receives
 )
 
-// Frame returns body with its frame.
+// Frame returns body in this framing.
 func (f Framing) Frame(body []byte) []byte {
 	if f == Lines {
 		return append(body, '\n')
@@ -47,21 +47,21 @@ func (f Framing) Frame(body []byte) []byte {
 // Options configures a Reader.
 type Options struct {
 	Framing Framing
-	Limit   int   // of a message in bytes; 0 means MaxMessage
+	Limit   int   // limit of a message in bytes; 0 means MaxMessage
 	From    int64 // offset at which the output begins
-	// CaughtUp may be nil. Reader calls it once: after all output before the offset Until was handled, and before the
-	// next read.
+	// CaughtUp is called once, after all output before the offset Until was handled and before the next read. It may be
+	// nil.
 	CaughtUp func()
 	Until    int64
-	Garbage  func([]byte)          // receives (the beginning of) output that is no message; valid during the call
-	Lost     func(*cli.LostOutput) // receives losses of output
+	Garbage  func([]byte)          // receives the beginning of output that is no message; valid during the call
+	Lost     func(*cli.LostOutput) // receives each loss of output
 }
 
-// Reader splits a program's output into messages. It buffers the incomplete message.
+// Reader splits a program's output into messages.
 type Reader struct {
 	opts Options
 	in   *bufio.Reader
-	at   int64 // offset of the next byte to take
+	at   int64 // offset of the next byte
 	body []byte
 	torn bool // the beginning of the next message is lost
 }
@@ -73,11 +73,11 @@ func NewReader(out io.Reader, o Options) *Reader {
 	return &Reader{opts: o, in: bufio.NewReaderSize(s, readBuffer), at: o.From}
 }
 
-// At returns the offset after the last message read.
+// At returns the offset after the last returned message.
 func (r *Reader) At() int64 { return r.at }
 
-// Next returns the next message, which is valid until the next call. The last line needs no newline. Next skips empty
-// lines.
+// Next returns the next message, which is valid until the next call. Next skips empty lines. The last line needs no
+// newline.
 func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
 		r.body = nil
@@ -101,7 +101,7 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 }
 
-// readLine reads a line. It returns nil if the line is empty, too long or damaged.
+// readLine reads a line. It returns nil for a line that is empty, too long or damaged.
 func (r *Reader) readLine() ([]byte, error) {
 	line, size, err := r.readRawLine()
 	switch {
@@ -124,7 +124,7 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 		part, err := r.in.ReadSlice('\n')
 		r.at += int64(len(part))
 		if size == 0 && !errors.Is(err, bufio.ErrBufferFull) {
-			return part, len(part), err // complete in the buffer: no copy needed
+			return part, len(part), err // complete in the buffer, so no copy is needed
 		}
 		r.body = append(r.body, part...)
 		if size += len(part); size > r.opts.Limit {
@@ -136,11 +136,11 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 	}
 }
 
-// lengthHeader matches the header with a message's length at the end of a line.
+// lengthHeader matches a header with the length of the message, at the end of a line.
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
-// readHeaded reads a header and its message. It returns nil if the message is too long. It passes text before the
-// header, even on the same line, to Garbage, unless that text belongs to a damaged message.
+// readHeaded reads a header and the message after it. It returns nil for a message that is too long. Text before the
+// header, even on the same line, goes to Garbage, unless it belongs to a damaged message.
 func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {
@@ -184,7 +184,7 @@ func (r *Reader) readContent(length int) ([]byte, error) {
 	return r.body, nil
 }
 
-// skip reads a message and discards it.
+// skip reads a message without keeping it.
 func (r *Reader) skip(length int) error {
 	head, _ := r.in.Peek(garbageHead) // CopyN returns the error again
 	r.opts.Garbage(head)
@@ -193,13 +193,13 @@ func (r *Reader) skip(length int) error {
 	return err
 }
 
-// source calls caughtUp once, at the first read after all output before until was consumed.
+// source reads the output. It calls caughtUp once, at the first read after all output before until was handled.
 type source struct {
 	r        io.Reader
-	at       int64 // offset read so far
+	at       int64 // offset of the next read
 	until    int64
 	caughtUp func() // nil after the call, or if unused
-	err      error  // arrived with the last bytes
+	err      error  // error that arrived together with the last bytes
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -221,7 +221,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.at = lost.To
 	}
 	if err != nil && (n > 0 || s.caughtUp != nil && lost == nil) {
-		s.err = err // first handle the output before the error
+		s.err = err // the output comes before the error
 		return n, nil
 	}
 	return n, err

@@ -1,6 +1,4 @@
-// Package gemini implements the Gemini CLI agent of Google: live through the Agent Client Protocol, which package acp
-// implements, and one-shot through its stream of JSON events. It contains everything that is specific to Gemini:
-// command lines, settings, log-in, models, failures.
-//
-// It does not implement the protocol, and holds no state of conversations.
+// Package gemini implements Google's Gemini CLI agent. Live sessions use the Agent Client Protocol, which package
+// cli/acp implements. One-shot turns use Gemini's stream of JSON events. The package contains everything that is
+// specific to Gemini: command lines, settings, log-in, models and failures. It stores no state of conversations.
 package gemini

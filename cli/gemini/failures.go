@@ -18,20 +18,20 @@ const (
 	exitUntrusted = 55
 )
 
-// kindOf classifies Gemini's errors. The texts come from version 0.61.
+// kindOf classifies Gemini's errors. The known texts are from version 0.61.
 func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	// A tool was waiting when its process ended.
+	// The session ends with a tool call without a result, because the process ended during the call.
 	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
 	return acp.KindOf(code, text)
 }
 
-// exitKind returns the failure kind for the exit code of a run that printed no result. resumed is set if the run
-// resumed a session.
+// exitKind returns the failure kind for the exit code of a run without a result. resumed is set if the run resumed a
+// session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:

@@ -14,13 +14,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars returns the variables with the place of Gemini's data.
+// homeVars returns the variables with the location of Gemini's data.
 func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and the method of that log-in. owner is the
-// owner's home. env is the owner's environment, which may set another place for Gemini's data.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and the chosen log-in method. owner is the
+// owner's home. env is the owner's environment, which may set another location of Gemini's data.
 //
-// Gemini 0.61 overwrites its log-in in place, so links to it stay valid.
+// Gemini 0.61 overwrites the log-in file in place, so links to the file stay valid.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -34,14 +34,14 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownSettings reduces the owner's settings to the log-in. It removes MCP servers, hooks, extensions and names of memory
-// files.
+// ownSettings reduces the owner's settings to the log-in method. It removes MCP servers, hooks, extensions and names of
+// memory files.
 func ownSettings(owner []byte) ([]byte, error) {
 	var theirs struct {
 		Security struct {
 			Auth json.RawMessage `json:"auth"`
 		} `json:"security"`
-		Selected string `json:"selectedAuthType"` // of versions before 0.5
+		Selected string `json:"selectedAuthType"` // in versions before 0.5
 	}
 	if json.Unmarshal(cli.PlainJSON(owner), &theirs) != nil {
 		theirs.Security.Auth = nil
@@ -84,7 +84,7 @@ func (p *Provider) stateDir() string {
 	return cmp.Or(p.opts.StateDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid())))
 }
 
-// Auth checks for a key, then for the credential file, then for the method in the user's settings.
+// Auth checks for a key, then for the credential file, then for a log-in method in the user's settings.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -95,7 +95,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
-// Logins implements cli.LoginProvider. A log-in with an account opens a browser on the machine, so it needs a terminal.
+// Logins implements cli.LoginProvider. A log-in with an account needs a terminal, because Gemini opens a browser on its
+// machine.
 func (*Provider) Logins() []cli.Login {
 	return []cli.Login{
 		{Kind: cli.LoginByCommand, Command: "gemini"}, {Kind: cli.LoginByVariable, Variable: "GEMINI_API_KEY"},
@@ -107,7 +108,7 @@ func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 
-// method returns how Gemini is logged in without a key. It returns "" if Gemini is not logged in.
+// method returns the log-in method if Gemini is logged in without a key, or else "".
 func (p *Provider) method(env []string) string {
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
 		if strings.EqualFold(cli.Variable(env, key), "true") {
@@ -118,7 +119,7 @@ func (p *Provider) method(env []string) string {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {
-	case "", "oauth-personal", "gemini-api-key": // these need credentials that were not found
+	case "", "oauth-personal", "gemini-api-key": // these methods need credentials, which were not found
 		return ""
 	default:
 		return "Gemini's own settings (" + chosen + ")"

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/acp"
 )
 
-// Programs returns the quirks of Gemini in the Agent Client Protocol, under the name that Gemini reports.
+// Programs returns Gemini's deviations from the Agent Client Protocol, by the name that Gemini reports.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
@@ -20,20 +20,23 @@ func Programs() map[string]acp.Quirks {
 	}}
 }
 
-// acp returns Gemini as an agent of the Agent Client Protocol.
+// acp returns a provider for Gemini's live mode.
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
-		// Gemini has its own tools for files and commands. They ask for permission.
+		// Gemini has its own tools for files and commands, which ask for permission.
 		NoWorkspace: true,
-		Programs:    Programs(), Resuming: Guard(p.opts.Launcher),
+		Project: acp.Project{
+			Files: p.ProjectFiles(), Env: map[string]string{trustVar: "false"},
+		},
+		Programs: Programs(), Resuming: Guard(p.opts.Launcher),
 		Login: loginFix, Auth: p.Auth,
 	})
 }
 
-// authMethod returns the log-in method for live mode if the user has chosen none but a key exists. Gemini then writes
-// the choice into the user's settings.
+// authMethod returns the log-in method for live mode if the environment contains a key. It is used if the user has
+// chosen no method. Gemini then writes the method to the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -41,7 +44,7 @@ func authMethod(env []string) string {
 	return ""
 }
 
-// liveArgs returns the arguments in which live processes can differ.
+// liveArgs returns the arguments that depend on the request.
 func (p *Provider) liveArgs(req cli.Request) []string {
 	args := p.policyFlags(req)
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
@@ -53,8 +56,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	return args
 }
 
-// included returns the additional directories that are not empty. Gemini applies them to a whole process, so a
-// conversation with such a directory cannot share a process. An empty directory is not worth that.
+// included returns the additional directories that are not empty. Gemini applies directories to a whole process, so
+// they prevent sharing the process. An empty directory is not worth that.
 func included(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		entries, err := os.ReadDir(dir)
@@ -62,10 +65,10 @@ func included(dirs []string) []string {
 	})
 }
 
-// commandMarks start commands of Gemini's own.
+// commandMarks are the characters that start commands of Gemini.
 const commandMarks = "/$"
 
-// toolName returns the name at the start of a call's id.
+// toolName returns the tool's name, which is the beginning of the call's ID.
 func toolName(id, _, _ string) string {
 	name, _, found := strings.Cut(id, "__")
 	if !found {
@@ -77,10 +80,10 @@ func toolName(id, _, _ string) string {
 	return name
 }
 
-// inputOf derives the input of a requested tool from the text that Gemini shows, because Gemini sends no input. For a
-// command the text contains the whole command, the directory in brackets, the model's words, and finally whether the
-// command continues in the background. If the text has no directory, the command runs in the session's directory.
-// inputOf returns nil for other tools.
+// inputOf derives the input of a requested tool from the text that Gemini shows, because Gemini sends no input. The
+// text of a command contains the whole command, the directory in brackets, the model's words, and a note if the command
+// continues in the background. Without a directory, the command runs in the session's directory. inputOf returns nil
+// for other tools.
 func inputOf(w acp.Wish) json.RawMessage {
 	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil
@@ -93,7 +96,7 @@ func inputOf(w acp.Wish) json.RawMessage {
 		input["is_background"] = true
 	}
 	raw, err := json.Marshal(input)
-	if err != nil { // texts and booleans can always be encoded
+	if err != nil { // strings and booleans can always be encoded
 		return nil
 	}
 	return raw
@@ -104,8 +107,8 @@ var (
 	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
 )
 
-// shellFailure finds the reason why a shell command failed. Gemini reports a failed command as completed, with the
-// reason in words. It reports no reason for a command that has an exit code and some output.
+// shellFailure parses the exit code of a shell command and the reason of its failure from the output. Gemini reports a
+// failed command as completed. It reports no reason if the command has an exit code and output.
 func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
 }

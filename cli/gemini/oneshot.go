@@ -8,7 +8,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes how to run a turn with a process of its own.
+// once describes to package turn how to run a turn in a separate process.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
@@ -28,7 +28,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(acp.AsText(req.Instructions()+req.Prompt, commandMarks)), nil
 }
 
-// read describes how to read the lines of a turn.
+// read describes to package turn how to read the output of a turn.
 func read(t turn.Once) turn.Reading {
 	if len(t.Req.Images) > 0 {
 		t.Out.Pass(t.Req.WithoutPictures(Agent))
@@ -64,7 +64,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	return process, "", err
 }
 
-// finish returns how the turn ended. It uses Gemini's own result, if Gemini printed one.
+// finish returns the result of the turn: Gemini's own result, if Gemini printed one.
 func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
 	r := p.result
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
@@ -83,8 +83,8 @@ func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.
 }
 
 // approvalMode returns the value of --approval-mode for a one-shot run, in which Gemini cannot ask users. caveat
-// explains in one sentence which part of the permission mode Gemini does not support; it is empty if it supports all of
-// it. In live mode package acp chooses the mode.
+// explains in one sentence which part of the permission mode Gemini does not support, or is empty. In live mode,
+// package acp chooses the mode.
 func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	switch mode {
 	case cli.Bypass:
@@ -99,7 +99,7 @@ func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	return "default", "one-shot it cannot ask, so nothing is changed and no command is run"
 }
 
-// argv returns the command line of one turn. It does not contain the prompt, which is passed on standard input.
+// argv returns the command line of one turn. It omits the prompt, which standard input contains.
 func (p *Provider) argv(req cli.Request) ([]string, error) {
 	approval, _ := approvalMode(req.Permission)
 	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + approval}

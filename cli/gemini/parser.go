@@ -11,26 +11,26 @@ import (
 
 const maxTitle = 200
 
-// parser converts the lines of one run to events. It is pure: the same lines give the same events.
+// parser converts the lines of one run to events. It does no I/O, and the same lines result in the same events.
 type parser struct {
 	out     *turn.Emitter
 	dir     string
-	garbage func(line []byte) // handles lines outside of the protocol
+	garbage func(line []byte) // receives lines outside of the protocol
 
 	session cli.AgentSessionID
 	model   cli.ModelID
-	block   int // counts the messages that tools separate
+	block   int // number of the current message; tools separate messages
 	tools   map[cli.ToolID]event
 	denials []cli.Denial
 	result  cli.Result
-	done    bool // the result came
+	done    bool // whether the result has come
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{out: out, dir: req.Dir, garbage: func([]byte) {}, tools: map[cli.ToolID]event{}}
 }
 
-// line handles one line. It reports whether the turn is over.
+// line handles one line. It returns true if the turn is over.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" || ev.Type == eventInit && ev.SessionID == "" {
@@ -72,7 +72,7 @@ func (p *parser) toolStarted(ev event) {
 	p.out.ToolStart(cli.ToolStarted{ID: id, Name: ev.ToolName, Title: p.title(ev), Input: ev.Parameters})
 }
 
-// title returns the most descriptive parameter of a call.
+// title returns the most descriptive parameter of a tool call.
 func (p *parser) title(ev event) string {
 	fields := cli.TextsOf(ev.Parameters)
 	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {

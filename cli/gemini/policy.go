@@ -14,24 +14,24 @@ import (
 // policyRule is a rule of Gemini's policy engine. If several rules match a call, the rule with the highest priority
 // decides.
 type policyRule struct {
-	tools    []string // empty: any
-	server   string   // the MCP server of the tools; empty: none
-	modes    []string // empty: all
+	tools    []string // tools that the rule covers; empty: all tools
+	server   string   // MCP server that provides the tools; empty: none
+	modes    []string // modes in which the rule applies; empty: all modes
 	decision string
 	priority int
 }
 
-// Priorities. The owner's rules can use priorities up to 999, too.
+// Priorities of rules. The owner's rules can also use priorities up to 999.
 const (
 	priorityDenied = 999
 	priorityOnly   = 950
 	priorityRest   = 900
 )
 
-// policyFlag starts the argument with ductor's policy.
+// policyFlag is the prefix of the argument with ductor's policy.
 const policyFlag = "--policy="
 
-// CannotHold implements cli.ToolHolder. Its text names the entries of a list that Gemini's policies cannot express.
+// CannotHold implements cli.ToolHolder. It names the entries of a list that Gemini's policies cannot express.
 func (p *Provider) CannotHold(req cli.Request) string {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
@@ -45,8 +45,8 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf returns the rules that enforce a list. If the list names the only permitted tools, rulesOf denies all other
-// tools. Gemini's own rules then decide about each permitted tool.
+// rulesOf returns the rules that enforce a list. If the list names the only permitted tools, the rules deny all other
+// tools. Gemini's own rules then decide about the permitted tools.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)
@@ -123,7 +123,7 @@ func policyOf(list cli.ToolList) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// policyFlags returns the argument with the policy of a request. The file must exist; see keepPolicy.
+// policyFlags returns the argument with the policy of a request. writePolicy must have written the file.
 func (p *Provider) policyFlags(req cli.Request) []string {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
@@ -132,7 +132,7 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 	return []string{policyFlag + cli.KeptFile(p.stateDir(), "policy", ".toml", string(text))}
 }
 
-// writePolicy writes the policy of a request.
+// writePolicy writes the policy of a request to a file.
 func (p *Provider) writePolicy(req cli.Request) error {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
@@ -142,7 +142,7 @@ func (p *Provider) writePolicy(req cli.Request) error {
 	return err
 }
 
-// ownFiles returns ductor's files that a command line names.
+// ownFiles returns the policy files of ductor to which args refer.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
 	for _, arg := range args {

@@ -12,15 +12,14 @@ import (
 // Agent is the agent's name.
 const Agent cli.Agent = "gemini"
 
-// EnvKeys returns the variables that only Gemini gets.
+// EnvKeys returns the variables that ductor passes only to Gemini.
 func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
-// Options configures a Provider. All fields but Launcher may be zero.
+// Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	// StateDir is the directory for the policies with which Gemini is started. It must have the same path for ductor
-	// and for the agent. If it is empty, the package uses a folder in os.TempDir. All processes share its files, which
-	// are named by their content.
+	// StateDir is the directory for policy files. It must have the same path for ductor and for the agent. Empty means
+	// a folder in os.TempDir. Files are named by their content, and processes share them.
 	StateDir string
 }
 
@@ -48,7 +47,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes returns Live, which is preferred, and OneShot.
+// Modes returns Live and OneShot; Live is preferred.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
 // Models implements cli.Provider.
@@ -66,8 +65,7 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return p.live.Cannot(mode, permission)
 }
 
-// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Gemini, which uses
-// them if it trusts the directory.
+// ProjectFiles implements cli.ProjectReader. Gemini uses these files if it trusts the directory.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".gemini/",
@@ -76,7 +74,7 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// Open implements cli.Provider. Live sessions share a process if they can.
+// Open implements cli.Provider. Live sessions share a process if possible.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
@@ -90,8 +88,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that protects a session, because Gemini may destroy it when it resumes it. The function
-// works in the environment of l, where the agents have their files. It does nothing for sessions of other agents.
+// Guard returns a function that protects a session before Gemini resumes it; see package guard. The function works in
+// the environment of l, which contains the agents' files. It does nothing for sessions of other agents.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {
@@ -114,14 +112,17 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// ownEnv returns the variables that ductor sets in addition to the settings. They have three purposes: Gemini must
-// remain the process that was started; it must trust the project's settings or not; and it must run commands without a
-// terminal, because its live protocol does not report the output of a command in a terminal.
+// trustVar is the variable that decides whether Gemini trusts the directory.
+const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
+
+// ownEnv returns the variables that ductor itself sets. They keep Gemini from replacing its own process, and set
+// whether it trusts the project's settings. They also make it run commands without a terminal, because the live
+// protocol does not report the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
-		"GEMINI_CLI_NO_RELAUNCH":     "true",
-		"GEMINI_PTY_INFO":            "child_process",
-		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(trusted(req)),
+		"GEMINI_CLI_NO_RELAUNCH": "true",
+		"GEMINI_PTY_INFO":        "child_process",
+		trustVar:                 strconv.FormatBool(trusted(req)),
 	}
 	if !trusted(req) {
 		for _, name := range envOfProjects() {
@@ -133,14 +134,13 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini should trust the directory of a request. It returns false only if the request has a
-// directory and excludes the settings of the project. Without trust, Gemini uses no settings of the project, but also
-// no MCP servers at all and no mode beyond plan. Therefore ductor trusts directories without settings too. ductor's own
-// questions have no directory, and trusted returns true for them.
+// trusted reports whether Gemini is to trust the directory of a request. Without trust, Gemini uses no settings of the
+// project, but also no MCP servers and no mode beyond plan. So ductor withholds trust only if the project has settings
+// that no user allowed. Requests without a directory, which are ductor's own questions, are trusted.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
-// envOfProjects returns the variables that Gemini reads from a .env file of an untrusted directory, or from one above
-// it. It does not override variables that are set, even if they are empty.
+// envOfProjects returns the variables that Gemini would read from a .env file in an untrusted directory or above it.
+// Gemini does not override variables that are set, even to an empty value.
 func envOfProjects() []string {
 	return []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"}
 }

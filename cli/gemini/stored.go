@@ -14,8 +14,7 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. It lists Gemini's sessions of a directory. Gemini identifies the
-// directory by a digest.
+// StoredSessions implements cli.SessionKeeper. Gemini identifies the directory of a session by a digest.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	sum := sha256.Sum256([]byte(dir))
 	digest := hex.EncodeToString(sum[:])
@@ -41,7 +40,7 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 }
 
 // storedLine parses a line of a session's file. It also returns the digest of the project's directory, if the line
-// contains it. Text that Gemini itself adds in the user's name is in tags.
+// contains one. It recognizes text that Gemini itself adds in the user's name by its tags.
 func storedLine(line []byte) (_ stored.Line, project string) {
 	var l struct {
 		ID      string `json:"sessionId"`
@@ -63,7 +62,7 @@ func storedLine(line []byte) (_ stored.Line, project string) {
 func storedPrompt(content json.RawMessage) (text string) {
 	var parts []struct{ Text string }
 	if bytes.HasPrefix(content, []byte(`"`)) {
-		_ = json.Unmarshal(content, &text) // a line that was read is valid JSON
+		_ = json.Unmarshal(content, &text) // the line was already parsed as JSON
 	} else if json.Unmarshal(content, &parts) == nil {
 		var said strings.Builder
 		for _, p := range parts {

@@ -13,7 +13,7 @@ type event struct {
 	Content string `json:"content"`
 
 	ToolName   string          `json:"tool_name"` // tool_use
-	ToolID     string          `json:"tool_id"`   // and tool_result
+	ToolID     string          `json:"tool_id"`   // tool_use and tool_result
 	Parameters json.RawMessage `json:"parameters"`
 	Status     string          `json:"status"` // tool_result and result: success or error
 	Output     string          `json:"output"`
@@ -35,7 +35,7 @@ type stats struct {
 }
 
 type modelStats struct {
-	Input  int64 `json:"input_tokens"` // including input read from the cache
+	Input  int64 `json:"input_tokens"` // includes input from the cache
 	Output int64 `json:"output_tokens"`
 	Cached int64 `json:"cached"`
 }

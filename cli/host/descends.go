@@ -19,12 +19,12 @@ const (
 )
 
 // Descends reports whether a process belongs to a run on this machine. It does in these cases:
-//   - the process has the entry of a run in its environment
-//   - it is in the control group of a run
-//   - one of its ancestors belongs to a run, or is a runner, which adopts the processes that agents leave
+//   - Its environment contains the entry of a run.
+//   - It is in the control group of a run.
+//   - One of its ancestors belongs to a run, or is a runner. Runners adopt the processes that agents leave.
 //
 // Ancestors of this process do not count, because an agent may have started ductor itself, as in a test. A process that
-// another service of the machine starts for an agent, such as cron or systemd, does not descend from it.
+// another service, such as cron or systemd, starts for an agent is no descendant of the agent.
 func Descends(pid int) (bool, error) {
 	line, err := lineage(pid)
 	if err != nil {
@@ -51,8 +51,7 @@ func Descends(pid int) (bool, error) {
 	return false, nil
 }
 
-// isRunner reports whether a process has the command line of a runner: one of its verbs, and the arguments of
-// runner.Main.
+// isRunner reports whether a process has the command line of a runner: a verb, and the arguments of runner.Main.
 func isRunner(pid int) bool {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(raw), "\x00")
@@ -60,20 +59,20 @@ func isRunner(pid int) bool {
 		slices.ContainsFunc(args[2:], func(arg string) bool { return strings.HasPrefix(arg, "root=/") })
 }
 
-// lineage returns a process and its ancestors. If one of them ends in the meantime, lineage tries again.
+// lineage returns a process and its ancestors. It tries again if one of them ends in the meantime.
 func lineage(pid int) (line []proctree.ID, err error) {
 	for range lineageTries {
 		if line, err = proctree.Lineage(pid); err == nil {
 			break
 		}
-		time.Sleep(lineagePause) // the kernel has given its children another parent by then
+		time.Sleep(lineagePause) // by then the kernel has given the children another parent
 	}
 	return line, err
 }
 
 var groupOfRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/ductor-[0-9a-f]+-[0-9a-f]+-`) })
 
-// runGroups returns in how many control groups of runs a process is.
+// runGroups returns the number of runs whose control groups contain a process.
 func runGroups(pid int) int {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 	"ductor/cli"
 )
 
-// notesDir contains the digests of the seeds in each home. No home can have this name.
+// notesDir is the directory with the digests of the seeds of each home. No home can have this name.
 const notesDir = ".notes"
 
 // HomesOptions configure Homes. Dir is required.
 type HomesOptions struct {
-	// Dir is the absolute directory of the homes. OpenHomes creates it if it is missing, and closes it to other users.
+	// Dir is the absolute directory of the homes. OpenHomes creates it if missing, and closes it to other users.
 	Dir string
-	// Seeds are copied or linked into each new home, and updated before each turn.
+	// Seeds are copied or linked into each home, and updated before each turn.
 	Seeds []cli.HomeSeed
 	Now   func() time.Time // nil means time.Now
 }
 
-// Homes gives each session a separate home directory on this machine. A home contains the Seeds and the files of the
-// session's agents. Processes in it do not see the owner's settings, MCP servers, hooks, skills and memory files. A
-// home is no security boundary: a program of the same user can still read the owner's home by its path. Safe for
-// concurrent use.
+// Homes gives each session a separate home directory on this machine, with the Seeds and the files of the session's
+// agents. Processes in a home do not find the owner's settings, MCP servers, hooks, skills and memory files. A home is
+// no security boundary: a program of the same user can still read the owner's home by its path. Safe for concurrent
+// use.
 type Homes struct {
 	opts HomesOptions
 
@@ -42,7 +42,7 @@ type Homes struct {
 	root *os.Root
 }
 
-// OpenHomes creates the directory of homes if it is missing. The caller must Close it.
+// OpenHomes opens the directory of homes. The caller must Close it.
 func OpenHomes(o HomesOptions) (*Homes, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("open homes: %q is no absolute path", o.Dir)
@@ -68,7 +68,7 @@ func OpenHomes(o HomesOptions) (*Homes, error) {
 	return &Homes{opts: o, root: root}, nil
 }
 
-// Close closes the directory. The caller must not call other methods after Close.
+// Close closes the directory of homes. The caller must not call other methods afterwards.
 func (h *Homes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
@@ -76,8 +76,8 @@ func (h *Homes) Close() error {
 	return nil
 }
 
-// Home implements service.Homes. The first call for a session copies all seeds. Later calls copy only seeds that the
-// owner has changed, and restore missing links.
+// Home implements service.Homes. For a new session it copies all seeds. Later calls copy only seeds that the owner has
+// changed, and restore missing links.
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
@@ -94,12 +94,12 @@ func (h *Homes) Home(ctx context.Context, session string) (dir string, err error
 	return filepath.Join(h.opts.Dir, name), nil
 }
 
-// furnish creates a home and updates its seeds. mu is held.
+// furnish creates a home and updates its seeds. The caller holds mu.
 func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
-	if err := h.root.Chmod(name, 0o700); err != nil { // also fails for a link that leads out
+	if err := h.root.Chmod(name, 0o700); err != nil { // also rejects a link that leads outside
 		return err
 	}
 	home, err := h.root.OpenRoot(name)
@@ -124,13 +124,12 @@ func (h *Homes) furnish(name string) error {
 
 // HomeInfo describes an existing home.
 type HomeInfo struct {
-	Name  string    // name of the directory; Forget accepts it
-	Used  time.Time // when a turn last asked for it, or its first level changed
-	Bytes int64     // size of its files, without links
+	Name  string    // name of the directory, as an argument for Forget
+	Used  time.Time // when a turn last used the home, or its top level changed
+	Bytes int64     // size of its files, not counting links
 }
 
-// List lists all homes. The homes that were unused for the longest time come first. List reads every directory in the
-// homes.
+// List lists all homes, the least recently used first. It reads every directory in the homes.
 func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 	entries, err := fs.ReadDir(h.root.FS(), ".")
 	if err != nil {
@@ -143,7 +142,7 @@ func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 		}
 		info, err := h.look(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed in between
+			continue // the home was removed in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list homes: %w", err)
@@ -176,9 +175,9 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	return found, err
 }
 
-// Forget removes a session's home with everything in it, including the agents' sessions. It does not remove the targets
-// of links. session is a name for Home or a name from List. If the home does not exist, Forget returns nil. No process
-// may run in the home.
+// Forget removes a session's home with all its contents, including the agents' sessions, but not the targets of links.
+// session is a session's name, or a name from List. Forget returns nil if the home does not exist. No process may run
+// in the home.
 func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
@@ -193,7 +192,7 @@ func (h *Homes) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// notes returns the digests of the seeds in a home, by their paths.
+// notes returns the digests of the seeds in a home, by the path of the seed.
 func (h *Homes) notes(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
@@ -203,7 +202,7 @@ func (h *Homes) notes(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if json.Unmarshal(raw, &had) != nil { // then all seeds are copied again
+	if json.Unmarshal(raw, &had) != nil { // all seeds are then copied again
 		return map[string]string{}, nil
 	}
 	return had, nil
@@ -222,8 +221,9 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory, which is the same in every environment. It is the session's
-// name if that is a valid directory name, and otherwise a digest. The name of a home maps to itself.
+// HomeName returns the name of a session's home directory, which is the same in every environment. This is the
+// session's name, or a digest of it if the name is no valid directory name. HomeName returns the name of a home
+// unchanged.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

@@ -18,7 +18,7 @@ func labelsOf(p cli.Purpose) map[string]string {
 	}
 }
 
-// PurposeOf parses the labels of a run that a Launcher started.
+// PurposeOf converts the labels of a run back to a purpose.
 func PurposeOf(labels map[string]string) cli.Purpose {
 	return cli.Purpose{
 		Agent: cli.Agent(labels[labelAgent]), Mode: cli.Mode(labels[labelMode]),

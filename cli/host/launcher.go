@@ -18,11 +18,12 @@ import (
 // DefaultOrphanAfter is the default of Options.OrphanAfter.
 const DefaultOrphanAfter = 15 * time.Minute
 
-// StartedRun is the debug message that a Launcher logs for each program it started; "run" is its RunID.
+// StartedRun is the debug message that a Launcher logs for each program that it started. The attribute "run" contains
+// the RunID.
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second // only the caller that asked needs a probe
+	probeOrphan = time.Second // how long a probe may outlive its caller
 	collectWait = 10 * time.Second
 	lookWait    = time.Minute // the environment may have to be created first
 )
@@ -30,12 +31,12 @@ const (
 // Options configure a Launcher. Dir is required if Remote is nil. Zero values mean the defaults.
 type Options struct {
 	Dir string // directory of the runs; created if missing, and closed to other users
-	// Runner configures the start of this machine's runner.
+	// Runner configures the start of the runner on this machine.
 	Runner runner.Options
-	// Remote accesses the runs of another environment. The Launcher closes it.
+	// Remote accesses the runs of another environment. The Launcher closes Remote.
 	Remote     *runner.Client
-	cli.Timing       // without its stalls
-	MaxJournal int64 // bytes of output stored for a run; 0 is the runner's default
+	cli.Timing       // the stall limits are unused
+	MaxJournal int64 // bytes of output stored for a run; 0 means the runner's default
 	Logger     *slog.Logger
 }
 
@@ -46,13 +47,13 @@ type Launcher struct {
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	runs     map[cli.RunID]*process // started or attached to by this Launcher, and not deleted
+	runs     map[cli.RunID]*process // runs that this Launcher started or attached to, and that are not deleted
 	starting map[cli.RunID]bool
 	closed   bool
-	work     sync.WaitGroup // background work; entered with mu held
-	record   cli.Recorder   // nil records nothing
+	work     sync.WaitGroup // background work; mu is held when work is added
+	record   cli.Recorder   // nil stores nothing
 
-	closing chan struct{} // closed together with closed
+	closing chan struct{} // closed when closed is set
 }
 
 var (
@@ -101,7 +102,7 @@ func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	return nil
 }
 
-// LookPath implements cli.Launcher. It does not search for a name with a slash, but checks it as a path.
+// LookPath implements cli.Launcher. It checks a name with a slash as a path, without a search.
 func (h *Launcher) LookPath(name string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
@@ -138,8 +139,8 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers a run with this Launcher before the run exists. The caller must call held when it holds the run or
-// has failed.
+// announce registers the ID of a run before the run exists. The caller must call held once hold was called, or the
+// start has failed.
 func (h *Launcher) announce(id cli.RunID) (held func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +161,7 @@ func (h *Launcher) limits(p cli.Purpose) runner.Limits {
 	return l
 }
 
-// hold creates the Process of a run and registers it with this Launcher.
+// hold creates the process of a run and registers it.
 func (h *Launcher) hold(run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
 	r := newProcess(h, run, p, marks)
 	h.mu.Lock()
@@ -181,8 +182,7 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled implements cli.Launcher. It deletes stopped runs whose turns are all settled. Of other runs it deletes the
-// output that only settled turns need.
+// Settled implements cli.Launcher. It removes a stopped run as a whole after the last of its turns was settled.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,8 +196,8 @@ func (h *Launcher) Settled(turn cli.TurnID) {
 	}
 }
 
-// Rests reports whether a run of this Launcher waits for its next turn. ductor may end such a run, because another run
-// can resume the session.
+// Rests reports whether a run waits for its next turn. ductor may end such a run, because another run can resume the
+// session.
 func (h *Launcher) Rests(run cli.RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -205,10 +205,10 @@ func (h *Launcher) Rests(run cli.RunID) bool {
 	return r != nil && r.marks.rests()
 }
 
-// forget deletes a run in the background. mu is held.
+// forget deletes a run in the background. The caller holds mu.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
-	if h.closed { // after the next start ductor finds that no turn needs it
+	if h.closed { // the next process of ductor deletes the run
 		return
 	}
 	h.work.Go(func() { h.collect(r) })
@@ -222,8 +222,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired is called after a run was stopped and released. Close waits for the goroutines that call it, so retired
-// deletes the run even while the Launcher closes.
+// retired is called after a run was stopped and released. It deletes the run if all its turns are settled, even while
+// the Launcher closes, because Close waits for the caller.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)
@@ -237,7 +237,7 @@ func (h *Launcher) retired(r *process) {
 	}
 }
 
-// background runs f on a goroutine that Close waits for. After Close it runs f on the caller's goroutine.
+// background runs f on a goroutine for which Close waits. After Close it calls f directly.
 func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
@@ -249,7 +249,7 @@ func (h *Launcher) background(f func()) {
 	h.mu.Unlock()
 }
 
-// Close detaches from all runs that were not stopped. These runs continue. Idempotent.
+// Close detaches from all running runs, which continue. Idempotent.
 func (h *Launcher) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -264,12 +264,12 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// begun notifies the runner of a new turn in the background, so that no prompt waits for that. The caller must hold no
-// lock.
+// begun notifies the runner of a new turn. It does so in the background, so that the prompt does not wait. The caller
+// must hold no lock.
 func (h *Launcher) begun(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed { // the next process of ductor deletes the run, or sets a new limit
+	if h.closed { // the next process of ductor handles the run
 		return
 	}
 	h.work.Go(func() {

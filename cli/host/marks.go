@@ -7,17 +7,17 @@ import (
 	"ductor/cli"
 )
 
-// runMarks holds the marks of a run and the positions derived from them.
+// runMarks contains the marks of a run, and positions that are derived from them.
 type runMarks struct {
 	recording sync.Mutex // held while marks are stored, to keep their order
 	mu        sync.Mutex
 	all       []cli.Mark
 	settled   []cli.TurnID // settled turns that have a mark
-	over      int64        // end of the output of the last ended turn
-	forgotten int64        // output before this was deleted
+	over      int64        // offset at which the output of the last ended turn ends
+	forgotten int64        // output before this offset is deleted
 }
 
-// add adds a mark, and removes the marks that are no longer valid because of it.
+// add adds a mark, and removes the marks that the new mark makes invalid.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +27,7 @@ func (k *runMarks) add(m cli.Mark) {
 	k.all, k.settled = append(kept, m), nil
 }
 
-// settle marks a turn as settled. It reports whether the turn has a mark.
+// settle records that a turn is settled. It reports whether the turn has a mark.
 func (k *runMarks) settle(turn cli.TurnID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,7 +38,7 @@ func (k *runMarks) settle(turn cli.TurnID) bool {
 	return marked
 }
 
-// open reports whether a turn is not settled.
+// open reports whether the run has a turn that is not settled.
 func (k *runMarks) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,18 +53,18 @@ func (k *runMarks) rests() bool {
 	return !open && len(k.all) > 0 && k.all[len(k.all)-1].OfTurn()
 }
 
-// ended records at which offset the output of an ended turn ends.
+// ended records the offset at which the output of an ended turn ends.
 func (k *runMarks) ended(output int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset before which no output is needed. After a restart, ductor reads from the mark of a turn
-// that is not settled. If all turns are settled, it reads from the end of the last turn. Later marks are not before
-// that offset.
+// neededFrom returns the offset from which output is still needed. After a restart, ductor reads from the mark of the
+// first turn that is not settled. If all turns are settled, it reads from the end of the last turn. Later marks have no
+// lower offset.
 func (k *runMarks) neededFrom() int64 {
-	k.recording.Lock() // marks that are still being stored do not count
+	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets records that the output before an offset is deleted. It reports whether the offset is the highest so far.
+// forgets records that the output before an offset is deleted. It reports whether the offset is higher than before.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// keptFree is the part of the memory that agents leave to everything else.
+// keptFree is the share of the memory that agents must leave free.
 const keptFree = 0.2
 
-// Memory computes how much memory agents may use. It reads the file system at root, normally "/". The result is the
-// kernel's available memory (proc(5), MemAvailable) or the free memory of this process's control groups, whichever is
-// less, minus a fifth of the total.
+// Memory computes how much memory agents may use: the available memory (proc(5), MemAvailable) minus a fifth of the
+// total. If a control group of this process leaves less, Memory computes with the group's limit and usage. Memory reads
+// the file system at root, normally "/".
 type Memory struct{ root fs.FS }
 
 // NewMemory returns a Memory that reads from root.
 func NewMemory(root fs.FS) Memory { return Memory{root} }
 
-// Available returns how many bytes agents may still use. It is negative if less than a fifth of the total is free. If
-// Available can read nothing, it returns no limit.
+// Available returns how many bytes agents may still use. It is negative if less than a fifth of the total is free. It
+// returns no limit if nothing can be read.
 func (m Memory) Available() int64 {
 	all, err := m.numbers("proc/meminfo")
 	if err != nil || all["MemTotal"] == 0 {
@@ -82,7 +82,7 @@ func (m Memory) group(dir string) (memoryGroup, error) {
 	return memoryGroup{limit: limit, used: used - stat["inactive_file"]}, nil
 }
 
-// number reads a file with one number. "max" is not a number.
+// number reads a file that contains one number. It returns an error for "max".
 func (m Memory) number(name string) (int64, error) {
 	text, err := fs.ReadFile(m.root, name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m Memory) numbers(name string) (map[string]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // nothing was written
 	all := map[string]int64{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {

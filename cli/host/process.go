@@ -13,7 +13,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// drainPatience is how long ductor still reads the output of a stopped run before it releases the run.
+// drainPatience is how long ductor continues to read the output of a stopped run before it releases the run.
 const drainPatience = 5 * time.Second
 
 // Pauses between attempts to stop an unreachable run.
@@ -22,7 +22,7 @@ const (
 	stopPauseMost = 30 * time.Second
 )
 
-// process implements cli.Process for a run.
+// process implements cli.Process.
 type process struct {
 	host *Launcher
 	run  *runner.Run
@@ -42,9 +42,9 @@ type phase int
 // The phases of a run, in order.
 const (
 	running  phase = iota
-	stopping       // it was unreachable; a goroutine tries to stop it until that succeeds
-	dead           // it has no processes any more
-	released       // dead and detached
+	stopping       // the run was unreachable; a goroutine tries to stop it
+	dead           // the run has no processes left
+	released       // the run is dead, and ductor is detached
 )
 
 func newProcess(h *Launcher, run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
@@ -139,7 +139,7 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	err := r.run.Stop(ctx, grace)
-	if err != nil && r.isDead() { // another Stop was quicker, and the run is released
+	if err != nil && r.isDead() { // another Stop was faster, and the run is released
 		return nil
 	}
 	if err != nil {
@@ -152,8 +152,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries to stop a run in an unreachable environment, until that succeeds or this Launcher is closed. If it
-// does not succeed, the next process of ductor finds the run, or the run's runner ends it as an orphan.
+// stopLater tries to stop a run in an unreachable environment until it succeeds or the Launcher closes. If the Launcher
+// closes first, the next process of ductor finds the run, or the run's runner ends it as an orphan.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return
@@ -181,8 +181,8 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	})
 }
 
-// endLate stops runs that could not be reached when they should have been stopped. A session must not be resumed while
-// such an agent still works in it. So endLate returns an error if a run is still unreachable.
+// endLate stops runs that were unreachable when they were to be stopped. An agent in such a run might still work in the
+// session that is to be resumed. So endLate returns an error if a run is still unreachable.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
@@ -209,8 +209,8 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	return late
 }
 
-// release detaches from a stopped run after it has read the remaining output. The output stays on disk until its turns
-// are settled.
+// release reads the remaining output of a stopped run and detaches from the run. The output stays on disk until the
+// run's turns are settled.
 func (r *process) release() {
 	wait := time.NewTimer(drainPatience)
 	defer wait.Stop()
@@ -225,7 +225,7 @@ func (r *process) release() {
 
 func (r *process) Detach() { r.run.Detach() }
 
-// input counts the bytes that were sent to the program.
+// input writes to the program and counts the bytes.
 type input struct {
 	to io.WriteCloser
 
@@ -249,7 +249,7 @@ func (i *input) position() int64 {
 	return i.sent
 }
 
-// output reads the program's output and converts errors to errors of package cli.
+// output reads the program's output, and converts errors to errors of package cli.
 type output struct {
 	from  *runner.Output
 	once  sync.Once
@@ -281,10 +281,10 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetWait limits the time of a runner for deleting output or renewing limits.
+// forgetWait limits requests to a runner for deleting output or renewing limits.
 const forgetWait = 5 * time.Second
 
-// renewPause delays the notice of a new turn to the runner, because the runner should pass on the prompt first.
+// renewPause delays the notice of a new turn to the runner, so that the runner passes on the prompt first.
 const renewPause = 200 * time.Millisecond
 
 // renew restarts the age limit of the run.
@@ -304,7 +304,7 @@ func (r *process) trim() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
-	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end deletes everything
+	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again
 		r.host.log.Debug("delete the output of settled turns", "run", r.Run(), "err", err)
 	}
 }

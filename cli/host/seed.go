@@ -17,10 +17,10 @@ import (
 	"ductor/internal/rooted"
 )
 
-// maxSeed limits the size of an owner's file that is read for homes.
+// maxSeed limits the size of an owner's file that is copied to homes.
 const maxSeed = 32 << 20
 
-// seed is a HomeSeed with the operations of Homes.
+// seed is a cli.HomeSeed with the methods that Homes needs.
 type seed cli.HomeSeed
 
 func (s seed) check() error {
@@ -33,7 +33,7 @@ func (s seed) check() error {
 	return nil
 }
 
-// content returns the content for a copy of the seed. It returns nil if the seed has no content.
+// content returns the content for a copy of the seed, or nil if the seed has none.
 func (s seed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
@@ -71,9 +71,8 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// syncSeeds updates all seeds in a home. had maps the path of each seed to its state after the last update; syncSeeds
-// returns the new map. If an agent changed the content of a seed, the agent's content stays until the owner changes the
-// seed.
+// syncSeeds updates all seeds in a home. had maps the path of each seed to its state after the last update. syncSeeds
+// returns the new map. If an agent changed a seed, the agent's content stays until the owner changes the seed.
 func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
@@ -99,7 +98,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 		return "", err
 	}
 	if len(content) == 0 {
-		if had != "" { // the owner no longer has it
+		if had != "" { // the owner's file is gone
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
@@ -114,7 +113,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 
 const tied = "link"
 
-// tie creates the seed's link.
+// tie creates the link of the seed.
 func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -196,9 +195,9 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 	return nil
 }
 
-// CopiedSeeds converts seeds for an environment that does not see this host's files. The returned seeds are plain
-// copies. CopiedSeeds writes the current results of Pick to files in dir, which other users cannot read. It omits links
-// to directories, and results of Pick without content.
+// CopiedSeeds converts seeds for an environment that does not see this host's files. The result contains only plain
+// copies. CopiedSeeds writes the results of Pick to files in dir that other users cannot read. It omits links to
+// directories, and seeds whose Pick returns no content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)
@@ -219,7 +218,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 		}
 		content, err := seed(s).content()
 		if err == nil && len(content) > 0 {
-			// A new modification time would mean that the file has changed.
+			// A new modification time would look like a changed file.
 			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) {
 				err = replaceFile(root, s.To, content)
 			}
@@ -232,7 +231,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	return copied, nil
 }
 
-// ignoreGone ignores the error that an agent removed a file during an update.
+// ignoreGone ignores the error if an agent removed a file during an update.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -12,14 +12,14 @@ import (
 
 // This file compares names with the models that agents list.
 
-// named finds a model by its ID or name, or by a unique part of them. It accepts an ID that no agent lists if the ID is
-// full or has a digit.
+// named finds a model by its ID or name, or by a unique part of one of them. It accepts an ID that no agent lists if
+// full is set or the ID contains a digit.
 func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // whether agents are loading, and whether one of them has priority
+	loading, first := false, false // whether any agent is loading, and whether n.Current is
 	for _, e := range pool {
 		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
@@ -62,7 +62,7 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 	return unlisted, nil
 }
 
-// Lists reports whether the agent of a choice lists its model, under this ID or an ID that stands for it.
+// Lists reports whether the choice's agent lists the model, by its ID or as the model that another ID resolves to.
 func (n Names) Lists(c Choice) bool {
 	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
 		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
@@ -70,8 +70,8 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns a model with that ID if an
-// agent reports that a model of its list is that one.
+// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns the models whose exact ID
+// (cli.Model.Resolved) is exact.
 func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
@@ -96,8 +96,8 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a name as the exact ID of a model that no agent lists. If pool has several agents, unlisted chooses
-// the agent by the form of the ID. The model gets the efforts of the agent's default.
+// unlisted returns a model whose exact ID is name, although no agent lists it. If pool has several agents, the form of
+// the ID determines the agent. The model gets the efforts of the agent's default model.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	agent := runs(name)
 	if len(pool) == 1 {
@@ -113,7 +113,7 @@ func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	return m, true
 }
 
-// digits returns the digits of a name. Two versions of a model differ in them.
+// digits returns the digits of a name. They distinguish versions of a model.
 func digits(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -123,11 +123,11 @@ func digits(name string) string {
 	}, name)
 }
 
-// unknown returns the problem for an unknown name. It suggests a similar name, and checks whether an unusable agent has
-// the model.
+// unknown returns the problem for an unknown name. It suggests a similar name. If only an unusable agent has the model,
+// the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // texts for Find, by the names to compare with
+	known := map[string]string{} // texts for Find, by the name to compare with
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)
@@ -156,7 +156,7 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	return p
 }
 
-// runs returns the agent that is known for models with names like this one, or "".
+// runs returns the agent that usually runs models with such a name, or "".
 func runs(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {

@@ -1,8 +1,8 @@
 // Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's ID or
-// name, or a unique part of it.
+// name, or a unique part of the ID or name.
 //
-// The package does not ask agents for their models and does not send messages. If it does not find a model, it returns
-// a Problem, from which the caller composes the message to the user.
+// The package does not query agents and sends no messages. If it finds no model, it returns a Problem, from which the
+// caller composes the message to the user.
 package naming
 
 import (
@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// Choice is the selected agent and model. An empty model or effort is the agent's default.
+// Choice is a selected agent and model. An empty model or effort means the agent's default.
 type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
@@ -22,9 +22,9 @@ type Choice struct {
 
 // Alias is another name for a model.
 type Alias struct {
-	Use string `toml:"use"` // a text for Find that contains no alias, such as "claude/haiku" or "codex high"
-	// Context and Price are facts about the model that its agent does not report. 0 means unknown.
-	Context int64     `toml:"context"` // tokens that it reads
+	Use string `toml:"use"` // a name for Find without an alias, such as "claude/haiku" or "codex high"
+	// Context and Price describe the model if its agent does not. 0 means unknown.
+	Context int64     `toml:"context"` // size of the context in tokens
 	Price   cli.Price `toml:",inline"`
 }
 
@@ -38,7 +38,7 @@ func (a Alias) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Names are the names among which a user can choose.
+// Names contains the names that a user can choose.
 type Names struct {
 	Entries []cli.MenuEntry
 	Aliases map[string]Alias // by name, in lower case
@@ -50,32 +50,32 @@ type ProblemKind int
 
 // The kinds of problems.
 const (
-	NoAgent       ProblemKind = iota // no agent can be used
-	Unusable                         // this agent is unusable; Entry has the reason
-	Unknown                          // no model has this name: Near may be meant, Models are all models
-	Elsewhere                        // a model of Agent, which cannot be used here
-	Ambiguous                        // several Models have this name
-	TooManyWords                     // after the effort
+	NoAgent       ProblemKind = iota // no agent is usable
+	Unusable                         // the named agent is unusable; Entry has the reason
+	Unknown                          // no model has this name; Near is a similar name, Models are all models
+	Elsewhere                        // only Agent has this model, and Agent is unusable
+	Ambiguous                        // several models have this name: Models
+	TooManyWords                     // words follow the effort
 	NoEfforts                        // Model has no efforts
 	UnknownEffort                    // Model has other efforts
-	Loading                          // the models of Agent, or of some agents if it is empty, are still loading
+	Loading                          // models of Agent, or of some agents if Agent is empty, are still loading
 )
 
-// Problem explains why a name is not a valid choice. It contains the values for the message to the user.
+// Problem explains why a name is not a valid choice. Its fields are values for the message to the user.
 type Problem struct {
 	Kind   ProblemKind
 	Name   string // as the user wrote it
-	Near   string // a similar name; empty for none
+	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // without an ID: the default model of its agent
+	Model  cli.Model // without an ID, the default model of its agent
 	Models []cli.Model
-	Meant  []Choice // probable meanings of the name, to offer to the user
+	Meant  []Choice // probable meanings, to offer to the user
 }
 
-// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". It also finds an exact ID that no
-// agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they list. The
-// problem is nil if Find found a choice. If the problem is NoEfforts, the choice has only the model.
+// Find parses a name such as "fast", "codex", "opus", "claude/opus high" or "gemini high". It also accepts an exact ID
+// that no agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they
+// list. The problem is nil if Find succeeds. If its kind is NoEfforts, the choice has only the model.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
@@ -86,7 +86,7 @@ func (n Names) Find(name string) (Choice, *Problem) {
 		full = strings.Contains(words[0], "/")
 		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
 		switch {
-		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // no list of models can change the meaning
+		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // needs no list of models
 			return Choice{Agent: e.Agent}, nil
 		case IsLoading(e):
 			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
@@ -106,8 +106,8 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Exactly parses a name that precedes a prompt. It does not guess: it accepts only an alias, an agent, or the whole ID
-// or name of a model.
+// Exactly parses a name that precedes a prompt. It accepts only an alias, an agent, or the complete ID or name of a
+// model.
 func (n Names) Exactly(name string) (Choice, bool) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
 		return Choice{}, false
@@ -127,7 +127,7 @@ func (n Names) Exactly(name string) (Choice, bool) {
 	return c, whole
 }
 
-// Usable reports whether an agent can be chosen.
+// Usable reports whether users can choose the agent.
 func Usable(e cli.MenuEntry) bool {
 	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
 }
@@ -135,7 +135,7 @@ func Usable(e cli.MenuEntry) bool {
 // IsLoading reports whether the agent's models are still loading.
 func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
-// expand replaces an alias. An effort after the alias has priority over the effort in the alias.
+// expand replaces an alias. An effort in words overrides the effort of the alias.
 func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -151,7 +151,8 @@ func (n Names) expand(words []string) []string {
 	return append(meant, words[1:]...)
 }
 
-// agent parses an agent in the first word, "claude" or "claude/opus", and returns the words after it.
+// agent parses an agent in the first word, such as "claude" or "claude/opus". It also returns the words after the
+// agent.
 func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	name, model, slash := strings.Cut(words[0], "/")
 	for _, e := range n.Entries {
@@ -166,7 +167,7 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model and returns the words after it. If the words named an agent, the model may be missing. full
+// model parses the model, and returns the words after it. If the words named an agent, the model may be missing. full
 // reports whether the model was written as AGENT/MODEL.
 func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
@@ -199,14 +200,14 @@ func (n Names) isEffort(word string) bool {
 	return IsEffort(word)
 }
 
-// IsEffort reports whether agents commonly use a word as the name of an effort.
+// IsEffort reports whether agents commonly use word as the name of an effort.
 func IsEffort(word string) bool {
 	return slices.Contains([]string{"default", "none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"},
 		strings.ToLower(word))
 }
 
-// defaultModel returns the agent's default as a model without an ID. It has the efforts of the model that the agent
-// would use.
+// defaultModel returns the agent's default model without an ID, but with the efforts of the model that the agent would
+// use.
 func defaultModel(e cli.MenuEntry) cli.Model {
 	m := cli.Model{Agent: e.Agent}
 	for _, o := range e.Models {

@@ -15,21 +15,21 @@ const maxPending = 1 << 10
 
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
-// calls tracks ductor's requests that wait for an answer. Safe for concurrent use.
+// calls tracks ductor's requests that still have no answer. Safe for concurrent use.
 type calls struct {
-	prefix string // of the request IDs; no other connection to the same program uses it
+	prefix string // prefix of the request IDs; no other connection to the same program uses it
 
 	mu      sync.Mutex
 	next    int
-	pending map[string]func(Message) // nil after the end: no more answers come
+	pending map[string]func(Message) // nil after the end of the output: no more answers come
 }
 
 func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and answers to
-// the previous process of ductor.
+// deliverAnswer passes an answer to its call. It ignores duplicate and late answers, and answers for the previous
+// process of ductor.
 func (c *calls) deliverAnswer(m Message) {
 	id := Text(m.ID)
 	c.mu.Lock()
@@ -56,7 +56,7 @@ func (p *Peer) NextID() string {
 	return c.prefix + strconv.Itoa(c.next)
 }
 
-// Expect registers f to be called once with the answer to the request with this ID, on the reading goroutine.
+// Expect registers f for the answer to the request with this ID. The reading goroutine calls f once.
 func (p *Peer) Expect(id string, f func(Message)) error {
 	c := p.calls
 	c.mu.Lock()
@@ -71,16 +71,15 @@ func (p *Peer) Expect(id string, f func(Message)) error {
 	return nil
 }
 
-// Forget undoes Expect.
+// Forget removes the function that Expect registered.
 func (p *Peer) Forget(id string) {
 	p.calls.mu.Lock()
 	defer p.calls.mu.Unlock()
 	delete(p.calls.pending, id)
 }
 
-// Call sends a request, waits for the answer and decodes the answer into result, unless result is nil. If the program
-// rejects the request, the returned error wraps an *Error. If the program's output ends first, the error wraps
-// ErrEnded.
+// Call sends a request and waits for the answer. It decodes the answer into result, unless result is nil. If the
+// program rejects the request, the error wraps an *Error. If the program's output ends first, the error wraps ErrEnded.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	id, answer := p.NextID(), make(chan Message, 1)
 	err := p.Expect(id, func(m Message) { answer <- m })
@@ -96,7 +95,7 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 		return m.Read(p.opts.Agent, method, result)
 	case <-ctx.Done():
 		if p.opts.Cancels != "" {
-			_ = p.Notify(p.opts.Cancels, map[string]string{"requestId": id}) // or the program has ended
+			_ = p.Notify(p.opts.Cancels, map[string]string{"requestId": id}) // fails only if the program has exited
 		}
 		return fmt.Errorf("wait for the answer to %s: %w", method, context.Cause(ctx))
 	case <-p.ended:

@@ -10,12 +10,12 @@ import (
 // Codec.
 type Codec interface {
 	Encode(m Outgoing) ([]byte, error)
-	// Decode returns the message in raw. The message is valid only during the call. Decode returns an error if raw is
-	// not a message.
+	// Decode parses raw. The returned message is valid only while raw is. Decode returns an error if raw is not a
+	// message.
 	Decode(raw []byte) (Message, error)
 }
 
-// Outgoing is a message to the program: a request, a notification or a response, like Message.
+// Outgoing is a message to the program. Like a Message, it is a request, a notification or a response.
 type Outgoing struct {
 	Version string `json:"jsonrpc,omitempty"`
 	ID      any    `json:"id,omitempty"`
@@ -27,7 +27,7 @@ type Outgoing struct {
 
 // JSON is the Codec of JSON-RPC.
 type JSON struct {
-	Version string // stands in each of our messages, "2.0"; empty for a protocol without it
+	Version string // version in each of our messages, "2.0"; empty for a protocol without a version
 }
 
 // Encode implements Codec.

@@ -14,7 +14,7 @@ import (
 // Ended returns a channel that is closed when the program's output has ended.
 func (p *Peer) Ended() <-chan struct{} { return p.ended }
 
-// Failure returns the failure if the program ended during a turn. Use it after Ended is closed.
+// Failure returns the failure of a turn during which the program ended. Call it after Ended is closed.
 func (p *Peer) Failure() *cli.Failure {
 	p.mu.Lock()
 	garbage, err := p.garbage, p.readErr
@@ -25,7 +25,7 @@ func (p *Peer) Failure() *cli.Failure {
 	return turn.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
 }
 
-// Unread returns the beginning of the output that could not be parsed, in one line. It returns "" if there is none.
+// Unread returns the beginning of unreadable output in one line, or "".
 func (p *Peer) Unread() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,11 +41,11 @@ func (p *Peer) Stop(ctx context.Context, grace time.Duration) error {
 	defer cancel()
 	err := p.process.Stop(ctx, grace)
 	p.out.Drop(ErrEnded)
-	_ = p.process.Stdin().Close() // unblocks a blocked write; an error of a second Close does not matter
+	_ = p.process.Stdin().Close() // unblocks a write; an error of a second Close does not matter
 	return errors.Join(err, p.wait(ctx))
 }
 
-// Detach writes all queued messages, lets the process continue without this Peer, and waits for both goroutines.
+// Detach writes all queued messages and detaches from the process, which continues. It waits for both goroutines.
 func (p *Peer) Detach() error {
 	p.out.Flush(flushLimit)
 	p.process.Detach()

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Message is a message of the program. If it has an ID and a Method, it is a request. If it has only a Method, it is a
-// notification. Otherwise it is a response.
+// Message is a message of the program. With an ID and a Method it is a request, with only a Method a notification, and
+// otherwise a response.
 type Message struct {
 	ID     json.RawMessage `json:"id,omitempty"` // as the program wrote it: a string or a number
 	Method string          `json:"method,omitempty"`
@@ -43,7 +43,7 @@ func (m Message) Read(agent cli.Agent, method string, result any) error {
 	return nil
 }
 
-// Text returns an ID as text. If the ID is a string, it removes the quotes.
+// Text returns an ID as text. It removes the quotes of a string.
 func Text(id json.RawMessage) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {
@@ -52,7 +52,7 @@ func Text(id json.RawMessage) string {
 	return string(id)
 }
 
-// The codes of JSON-RPC.
+// Error codes of JSON-RPC.
 const (
 	CodeInvalidRequest = -32600
 	CodeNoMethod       = -32601
@@ -60,14 +60,14 @@ const (
 	CodeInternal       = -32603
 )
 
-// Error is the reason why a request was rejected.
+// Error is the error in a response to a rejected request.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error returns the reason. Some programs put it into data.
+// Error returns the message. Some programs put the message into Data.
 func (e *Error) Error() string {
 	var data struct {
 		Details string `json:"details"`

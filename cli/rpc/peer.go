@@ -14,22 +14,22 @@ import (
 const (
 	beginLimit = 30 * time.Second // for recording the start of a turn
 	flushLimit = 5 * time.Second  // for writing queued messages before detaching
-	exitLimit  = 2 * time.Second  // between the end of the output and the exit of the process
+	exitLimit  = 2 * time.Second  // from the end of the output to the exit of the process
 	stopSlack  = 10 * time.Second // for ending a process, in addition to its grace
 )
 
 // ErrEnded means that the program's output has ended, so that no answer will come.
 var ErrEnded = errors.New("the agent's output has ended")
 
-// Handler receives the program's messages in order, on the reading goroutine. It must not wait for the program. It owns
-// the messages that it receives.
+// Handler receives the program's messages in order, on the reading goroutine. It must not wait for the program. The
+// messages belong to the Handler.
 type Handler interface {
 	// Notified receives a notification.
 	Notified(m Message)
-	// Requested receives a request. The handler answers it with Reply or Refuse, now or later. If it returns false, the
+	// Requested receives a request. The handler answers with Reply or Refuse, now or later. If it returns false, the
 	// method is unknown, and Peer rejects the request.
 	Requested(m Message) (known bool)
-	// Changed receives changes of the output's state, between two messages.
+	// Changed receives changes of the output's state, in order with the messages.
 	Changed(c turn.Change)
 }
 
@@ -39,9 +39,9 @@ type Options struct {
 	Framing frames.Framing
 	Codec   Codec // nil means JSON{}
 	Handler Handler
-	Cancels string // a notification with the ID of a call that gave up waiting; empty if the program knows none
+	Cancels string // method of the notification that cancels a request by ID; empty if the protocol has none
 	From    int64  // offset at which the output begins
-	Past    bool   // output before the offset Until was printed before we attached
+	Past    bool   // whether output before the offset Until is from before this process attached
 	Until   int64
 }
 
@@ -61,7 +61,7 @@ type Peer struct {
 	readErr error
 }
 
-// New returns a Peer that can write. The caller starts reading with Listen and ends the Peer with Stop or Detach.
+// New returns a Peer that can write. Listen starts reading. The caller must end the Peer with Stop or Detach.
 func New(process cli.Process, o Options) *Peer {
 	if o.Codec == nil {
 		o.Codec = JSON{}
@@ -98,14 +98,14 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset first: if this message starts a turn, the turn must not receive the message again after a
-		// restart.
+		// Store the offset first. If this message starts a turn, the turn must not receive the same message again after
+		// a restart.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
 	}
 }
 
-// dispatch routes one message.
+// dispatch passes a message to its receiver.
 func (p *Peer) dispatch(raw []byte) {
 	m, err := p.opts.Codec.Decode(raw)
 	if err != nil {
@@ -116,14 +116,14 @@ func (p *Peer) dispatch(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			// If the program has ended, other code notices that.
+			// If the program has exited, other code notices.
 			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	case m.Error == nil: // an error without an ID refers to a message that the program could not read
+	case m.Error == nil: // an error without an ID is about a message that the program could not read
 		p.Garbage(raw)
 	}
 }
@@ -142,7 +142,7 @@ func (p *Peer) finish(err error) {
 	p.opts.Handler.Changed(turn.Change{Ended: true})
 }
 
-// Garbage records a part of the output that cannot be parsed.
+// Garbage records unreadable output.
 func (p *Peer) Garbage(raw []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

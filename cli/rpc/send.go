@@ -11,19 +11,18 @@ import (
 
 // Prompt is a request that starts a turn.
 type Prompt struct {
-	ID     string // the next process of ductor recognizes the answer by it
+	ID     string // the next process of ductor finds the answer by this ID
 	Method string
 	Params any
-	// Mark returns the start of the turn. size is the size of the request. Peer records the start immediately before it
-	// writes the request, unless the mark has no Turn. If recording fails, Peer does not write the request.
+	// Mark returns the start of the turn. size is the size of the request. If the mark has a Turn, Peer records the
+	// mark immediately before it writes the request. If recording fails, Peer does not write the request.
 	Mark     func(size int) cli.Mark
 	Marked   func(cli.Mark) // receives the recorded mark; may be nil
 	Answered func(Message)  // receives the answer, on the reading goroutine
 	Unsent   func(error)    // receives the error if the request was not written
 }
 
-// Ask queues a prompt and returns immediately. If ctx ends before the turn's start is recorded, Peer does not write the
-// prompt.
+// Ask queues a prompt and returns immediately. If ctx ends before the mark is recorded, Peer does not write the prompt.
 func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	before := func(size int) error {
 		m := q.Mark(size)
@@ -54,7 +53,7 @@ func (p *Peer) Ask(ctx context.Context, q Prompt) {
 // Send queues a request and ignores its answer.
 func (p *Peer) Send(method string, params any) error { return p.request(p.NextID(), method, params) }
 
-// request queues a request; params may be nil.
+// request queues a request. params may be nil.
 func (p *Peer) request(id, method string, params any) error {
 	if params == nil {
 		params = struct{}{}
@@ -67,7 +66,8 @@ func (p *Peer) Notify(method string, params any) error {
 	return p.enqueue(Outgoing{Method: method, Params: params}, nil, nil)
 }
 
-// Reply queues the answer to a request. sent receives the result of writing, unless Reply fails. sent may be nil.
+// Reply queues the answer to a request. sent receives the result of writing, unless Reply returns an error. sent may be
+// nil.
 func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")

@@ -12,14 +12,14 @@ import (
 )
 
 // limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited in this way, or is not held to the permission mode. A turn that already runs keeps its mode, and a question
-// for text needs no hold.
+// limited in this way, or if the permission mode cannot be enforced. It does not check the mode of a request with
+// TextOnly, or of a resumed turn, which keeps its mode.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
 		// If the provider panics, the session itself still refuses the mode.
-		_ = guard(agent, func() error { why = holder.Unheld(req.Permission); return nil })
+		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
 		return req, cli.Failf(cli.Refused, agent, "%s: %s", req.Permission, why)
@@ -43,26 +43,26 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 	return failure.Reason
 }
 
-// Cannot explains in one sentence which part of a permission mode an agent does not support, in the mode that it runs
-// in; see cli.Limited.
+// Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It
+// assumes the agent's current mode of running.
 func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
 		return ""
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
-		// If the provider panics, the limits of its agent are unknown.
+		// If the provider panics, the agent's limits are unknown.
 		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
 	}
 	return why
 }
 
-// ProjectFields lists the settings that a directory's project contains for an agent; see cli.ReadProject. It returns
-// nothing if the agent does not read project settings.
+// ProjectFields lists the project settings for an agent in a directory; see cli.ReadProject. It returns nothing if the
+// agent does not read project settings.
 func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
-		return nil, "" // the turn will report it
+		return nil, "" // the turn will report the failure
 	}
 	reader, ok := entry.provider.(cli.ProjectReader)
 	if !ok {
@@ -71,7 +71,7 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	return cli.ReadProject(dir, s.home, reader.ProjectFiles())
 }
 
-// ShowSkill adds a skill's contents to a request for the skill; see cli.SkillReader. It returns other requests
+// ShowSkill adds the contents of a skill to a request to use it; see cli.SkillReader. It returns other requests
 // unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
@@ -84,7 +84,7 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 		return asked
 	}
 	home, err := entry.runEnv.home(ctx, req)
-	if err != nil { // the skill of another home is not shown instead
+	if err != nil { // the skill in another home could be different
 		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
 		return asked
 	}
@@ -92,18 +92,17 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 	return reader.ShowSkill(ctx, req, asked)
 }
 
-// Agents reports for every agent of an environment whether it is usable and in which mode it runs. It uses no tokens,
-// and asks an agent only if the answer is not known. It creates the sandbox if needed. An environment that is not
-// configured has no agents.
+// Agents returns for every agent of an environment whether it is usable, and in which mode it runs. It uses no tokens.
+// It asks an agent only if the answer is not cached. It creates the sandbox if needed. It returns no agents for an
+// unknown environment.
 func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
 	}
 	var all []cli.AgentState
-	for _, agent := range at.order {
-		e := at.agents[agent]
-		state := cli.AgentState{Agent: agent, Auth: cli.Auth{State: cli.NotFound}}
+	for _, e := range at.entries() {
+		state := cli.AgentState{Agent: e.agent(), Auth: cli.Auth{State: cli.NotFound}}
 		if answer, err := e.auth.get(ctx); err == nil {
 			state.Auth = answer.auth
 		}
@@ -115,8 +114,8 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	return all
 }
 
-// ChooseMode returns the mode in which an agent runs. It returns the wanted mode if can contains it, otherwise the
-// first mode in can, which is the preferred one. It returns "" if can is empty, because the agent cannot run at all.
+// ChooseMode returns the mode in which an agent runs: wanted if can contains it, or else the first mode in can, which
+// is the preferred one. It returns "" if can is empty, because the agent cannot run.
 func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 	switch {
 	case len(can) == 0:
@@ -127,13 +126,13 @@ func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 	return can[0]
 }
 
-// askModes asks a provider for its modes, which may take a process.
+// askModes returns a function that asks a provider for its modes. This may take a process.
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a failure means no modes
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a panic means no modes
 		want := s.opts.Modes[p.Agent()]
-		// This can happen with an older version of the agent.
+		// An older version of the agent may not support the configured mode.
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
 				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured",
@@ -144,7 +143,7 @@ func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	}
 }
 
-// mode returns the mode that an agent runs in. The first call may have to ask the agent.
+// mode returns the mode in which an agent runs. The first call may ask the agent.
 func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	can, err := e.modes.get(ctx)
 	if err != nil {
@@ -158,8 +157,8 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	return mode, nil
 }
 
-// modeSoFar returns the mode in which an agent is expected to run: the configured mode, or otherwise live. It does not
-// ask the agent.
+// modeSoFar returns the mode in which an agent probably runs: the configured mode, or else live. It does not ask the
+// agent.
 func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	want := s.opts.Modes[e.provider.Agent()]
 	can, _ := e.modes.latest()
@@ -170,9 +169,8 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 }
 
 // StoredSessions lists the sessions that an environment's agents have stored in their files for a directory, newest
-// first. It returns ErrUnsupported if each session of ductor has its own home, because such a home contains no other
-// sessions. If the files of one agent cannot be read, it still returns the sessions of the others. It leaves out an
-// agent that fails when it is asked for its sessions, for example because nobody is logged in.
+// first. It returns ErrUnsupported if ductor's sessions have their own homes, because such a home contains no other
+// sessions. It skips an agent that fails, for example because no user is logged in.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
@@ -181,13 +179,14 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	case at.homes != nil:
 		return nil, errors.ErrUnsupported
 	case in == "":
-		dir = cli.RealPath(dir) // as agents see it
+		dir = cli.RealPath(dir) // agents see the resolved path
 	}
 	var mu sync.Mutex
 	var all []cli.StoredSession
 	var errs []error
 	var reading sync.WaitGroup
-	for agent, e := range at.agents {
+	for _, e := range at.entries() {
+		agent := e.agent()
 		keeper, ok := e.provider.(cli.SessionKeeper)
 		if !ok {
 			continue
@@ -220,8 +219,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	return all, nil
 }
 
-// ResumeCommand returns the shell command that resumes session req.Resume in req.Dir in a terminal. It returns
-// ErrUnsupported for an agent that cannot resume in a terminal.
+// ResumeCommand returns the shell command that resumes the session req.Resume in req.Dir, for a terminal. It returns
+// ErrUnsupported if the agent has no such command.
 func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure != nil {

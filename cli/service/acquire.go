@@ -10,27 +10,27 @@ import (
 
 func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp) *request {
 	r := &request{
-		closeKey: entry.closeKey(req.Conversation), mode: mode, ahead: ahead,
+		closeKey: entry.closeKey(req.Conversation), entry: entry, mode: mode, ahead: ahead,
 		granted: make(chan *pooled, 1), short: make(chan shortage, 1), shares: func() int { return 0 },
 	}
 	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
 		r.shares = func() (pid int) {
-			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // a failure means none
+			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // a panic means no process
 			return pid
 		}
 	}
 	return r
 }
 
-// acquire returns the conversation's idle session. If that session cannot run the request, acquire closes it. If the
-// conversation has no idle session, acquire returns an entry without a session, and the caller opens the session.
+// acquire returns the conversation's idle session. It closes that session if it cannot run the request. Without an idle
+// session, acquire returns an entry without a session, and the caller opens the session.
 //
-// If the limit of processes is reached, acquire ends the process that was idle for the longest time. If no process is
-// idle, acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for
-// the short time in which an idle process ends.
+// If the limit of processes is reached, acquire ends the least recently used idle process. If no process is idle,
+// acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for the
+// short time in which an idle process ends.
 //
 // If ahead is set, the session is opened ahead of its turn. Then acquire neither waits for a process nor ends one. It
-// returns nil if the caller should open nothing.
+// returns nil if the caller is to open no session.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
 	wait func(shortage)) (*pooled, error) {
 	for {
@@ -40,7 +40,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 			return e, err
 		case ahead == nil:
 			p.discardInBackground(e)
-		default: // its process makes way first
+		default: // the old process must end first
 			_ = p.discard(e)
 		}
 	}
@@ -63,7 +63,7 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 		case <-ctx.Done():
 			p.do(func() { p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r }) })
 			select {
-			case e := <-r.granted: // granted just before that
+			case e := <-r.granted: // the answer came just before ctx ended
 				return e, nil
 			default:
 				return nil, context.Cause(ctx)
@@ -72,8 +72,8 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 	}
 }
 
-// serve answers all requests that can be answered now. For the others, it ends as many idle processes as they need, and
-// passes on the reason why they wait.
+// serve answers all requests that can be answered now. For the other requests, it ends idle processes, and reports why
+// the requests wait.
 func (p *pool) serve() {
 	var waiting []*request
 	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
@@ -83,7 +83,7 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		// Nothing should be opened ahead now.
+		// No session is to be opened ahead now.
 		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
@@ -107,8 +107,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry for a request, in a process that the request can share or in a new process. It returns nil if
-// neither is possible. If only one more process may start, the first waiting request gets it.
+// start creates an entry for a request, in a shared process or in a new process. It returns nil if neither is possible.
+// If only one more process may start, the first waiting request gets the process.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.going() {
@@ -117,10 +117,10 @@ func (p *pool) start(r *request, first bool) *pooled {
 		}
 		at = &slot{id: processID{sandbox: r.sandbox, agent: r.agent}}
 	}
-	return p.add(&pooled{closeKey: r.closeKey, mode: r.mode, state: opening}, at)
+	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer ends the wait for an entry.
+// answer ends the request's wait with an entry, or with nil.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:
@@ -133,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget withdraws a notice about a shortage if the request has not received it yet.
+// forget withdraws a shortage that the request has not received yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -141,9 +141,8 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether the request must wait for another session: one that must end first, or one that is being
-// opened ahead and may suit the request. An entry without a conversation belongs to a process that serves several
-// conversations.
+// barred reports whether the request must wait for a session that is closing, or that is being opened ahead and may
+// suit the request. A closing entry without a conversation is a process that serves several conversations.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

@@ -10,23 +10,23 @@ import (
 )
 
 // resultGuard sits between a provider and the turn's listener. It holds back the Result until judge has checked it, and
-// remembers which events were shown. After the turn is closed, it passes on no events.
+// records which events the listener got. After close, it passes on no events.
 type resultGuard struct {
 	agent cli.Agent
-	waits func(asked cli.ApprovalID, waiting bool) // is called when the agent starts and stops waiting for its user
-	began func(cli.AgentSessionID)                 // is called when the agent names its session
+	waits func(asked cli.ApprovalID, waiting bool) // called when the agent starts and stops waiting for its user
+	began func(cli.AgentSessionID)                 // called when the agent names its session
 
 	mu     sync.Mutex
 	emit   func(cli.Event) // nil once the turn is closed
 	result *cli.Result
 	answer cli.Answer
 	named  cli.SessionStarted
-	tools  []cli.ToolID // open
-	shown  bool         // text or a tool was shown: then the turn is not repeated
-	cut    bool         // a tool was ended because the turn was
+	tools  []cli.ToolID // open tools
+	shown  bool         // text or a tool was shown, so the turn is not repeated
+	cut    bool         // a tool ended only because the turn ended
 }
 
-// event is the provider's emit.
+// event handles an event of the provider.
 func (w *resultGuard) event(ev cli.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *resultGuard) event(ev cli.Event) {
 }
 
 // close ends the turn for the provider. It returns the provider's Result and true. If the provider emitted no Result,
-// it returns a Result with the known facts and false. close ends open tools, unless the turn continues without ductor.
+// it returns a Result with the known facts and false. It ends open tools, unless the turn continues without ductor.
 func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,15 +82,15 @@ func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
 
-// attempt is one attempt to run a turn.
+// attempt is one attempt to run a turn, with its result.
 type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // closed when an abandoned Open is over; nil if none was abandoned
+	late   chan struct{} // closed when the provider's Open has returned; nil unless open gave up waiting
 }
 
-// attempt runs req once, in mode. It emits everything but the Result.
+// attempt runs req once, in mode. It emits everything except the Result.
 func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request,
 	emit func(cli.Event)) attempt {
 	agent, waited := entry.provider.Agent(), false
@@ -105,7 +105,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 		emit(cli.Status{Kind: cli.StatusIdle})
 	}
 	if lent.session == nil {
-		emit(cli.Status{Kind: cli.StatusStarting}) // until SessionStarted
+		emit(cli.Status{Kind: cli.StatusStarting}) // SessionStarted ends the status
 		session, late, err := s.open(ctx, entry, mode, req, lent, emit)
 		switch {
 		case ctx.Err() != nil && session == nil:
@@ -129,7 +129,7 @@ func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, 
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
-// recordBegun stores the ID of a new session in the background.
+// recordBegun stores the ID of a new session, in the background.
 func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	if id == req.Resume {
 		return
@@ -141,9 +141,8 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	})
 }
 
-// open opens the session of an entry, but does not let a slow provider block it. If ctx is done before the provider's
-// Open returns, open returns at once. late is then closed when the provider's Open has returned; if that returns a
-// session, it is closed. If open returns no session, the entry is removed.
+// open opens the session of an entry. If Open fails, open removes the entry. If ctx is done before the provider's Open
+// returns, open returns at once. A session that Open returns later is closed, and then late is closed.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {
@@ -175,8 +174,8 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	return nil, late, nil
 }
 
-// runTurn runs the session's Turn. Turn must return soon after ctx is done. If it takes much longer than its contract
-// allows, runTurn gives up.
+// runTurn runs the session's Turn. Turn must return soon after ctx is done. If Turn takes much longer than its contract
+// allows, runTurn gives up waiting.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *resultGuard) error {
 	leave := s.present.enter(req, lent)
 	defer func() {

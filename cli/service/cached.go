@@ -9,13 +9,12 @@ import (
 	"ductor/cli"
 )
 
-// troubleTTL is how long a failure is cached. It is short, because a user who has logged in wants to see the effect
-// soon.
+// troubleTTL is how long a failure is cached. It is short, so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the answer of a slow query. Good answers are valid for MenuTTL, others for a short time. Only one fetch
-// runs at a time, and it continues even if no caller waits for it. In the second half of an answer's validity, get
-// returns it and renews it in the background.
+// cached caches the result of a slow query. Good results are valid for MenuTTL, others for troubleTTL. Only one query
+// runs at a time, and it continues even if no caller waits for it. In the second half of a result's validity, get
+// returns the result and renews it in the background.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -23,7 +22,7 @@ type cached[T any] struct {
 
 	mu     sync.Mutex
 	value  T
-	at     time.Time // zero before the first answer
+	at     time.Time // zero before the first result
 	flight chan struct{}
 }
 
@@ -31,8 +30,7 @@ func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns an answer that is still valid, or the cause of ctx. If ctx is AtOnce, get also returns an older good
-// answer.
+// get returns a valid result, or the cause of ctx. If ctx is AtOnce, it also returns an older good result.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
@@ -65,15 +63,15 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 	}
 }
 
-// latest returns the answer of the fetch that has just ended. It is for the callers that waited for the fetch, even if
-// the answer is no longer valid.
+// latest returns the result of the query that has just ended. Callers that waited for the query get it even if it is no
+// longer valid.
 func (c *cached[T]) latest() (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.value, !c.at.IsZero()
 }
 
-// renew starts a fetch. mu is held.
+// renew starts a query, unless one is running. The caller holds mu.
 func (c *cached[T]) renew() {
 	if c.flight != nil {
 		return
@@ -93,7 +91,7 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get start a fetch.
+// forget makes the next get start a query.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 	"ductor/internal/growstack"
 )
 
-// core is shared by the parts of a Service.
+// core contains the values that all parts of a Service share.
 type core struct {
 	opts Options
-	base context.Context // ends with Close
+	base context.Context // cancelled by Close
 	work *group
 }
 
-// group counts pieces of work, so that its owner can wait for them. It differs from a sync.WaitGroup in two ways: a
-// closed group accepts no new work, and waiting for it can end early. Go and Add are allowed even after close, because
-// they are for work that belongs to unfinished work.
+// group counts running work, so that its owner can wait. It differs from a sync.WaitGroup in two ways: a closed group
+// accepts no new work, and waiting can end early. Go and Add are allowed even after close; they are for work that
+// belongs to unfinished work.
 type group struct {
 	sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	idle   chan struct{} // closed when the closed group has no work
+	idle   chan struct{} // closed when the group is closed and has no work
 }
 
 func newGroup() *group { return &group{idle: make(chan struct{})} }
 
-// enter registers a piece of work. It returns false if the group is closed.
+// enter registers work. It returns false if the group is closed.
 func (g *group) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,7 @@ func (g *group) close() {
 		return
 	}
 	g.closed = true
-	go func() { // it ends with the last work
+	go func() { // ends with the last work
 		g.WaitGroup.Wait()
 		close(g.idle)
 	}()
@@ -75,7 +75,7 @@ func (g *group) wait(ctx context.Context) error {
 	}
 }
 
-// beside runs f on a goroutine of the group, and sends its result.
+// beside runs f on a goroutine of the group, and sends its result to the returned channel.
 func beside[T any](g *group, f func() T) <-chan T {
 	came := make(chan T, 1)
 	g.Go(func() {

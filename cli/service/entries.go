@@ -10,8 +10,8 @@ import (
 	"ductor/lang"
 )
 
-// pool keeps live sessions between turns, one for each conversation, and limits the processes of all sessions. One
-// goroutine owns the pool's state; see do. That goroutine must not block. So it calls only one method of providers,
+// pool keeps live sessions between turns, one for each conversation, and limits the number of processes. One goroutine
+// owns the pool's state; see do. That goroutine must not block. So it calls only one method of providers,
 // Sharer.Shares, which does not block.
 type pool struct {
 	*core
@@ -20,7 +20,7 @@ type pool struct {
 	over      chan struct{} // closed when the goroutine has ended
 	look      chan struct{} // a token requests a measurement of the memory
 
-	phase   phase // this and the following fields belong to the goroutine
+	phase   phase // the goroutine owns this and the following fields
 	slots   []*slot
 	queue   []*request
 	typical map[cli.Agent]int64 // the largest size of an agent's process so far, in bytes
@@ -31,8 +31,8 @@ type phase int
 
 const (
 	keeping   phase = iota
-	closed          // sessions are closed
-	detaching       // sessions with background work are detached, the others closed
+	closed          // the pool closes sessions after their turns
+	detaching       // the pool detaches from sessions with background work, and closes the others
 )
 
 // state is the state of an entry.
@@ -40,28 +40,29 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // being opened ahead, or checked whether it fits: turns of its conversation wait for that
-	idle           // waits for a turn
-	busy           // used by a turn
-	expiring       // used by a turn, and closed after it
-	closing        // no other session with its key is opened before it is gone
-	stuck          // could not be closed or opened in time, and may still have a process
+	warming        // is being opened ahead, or checked whether it fits; turns of its conversation wait
+	idle           // has no turn
+	busy           // runs a turn
+	expiring       // runs a turn, and will be closed after the turn
+	closing        // is being closed; meanwhile no other session with its closeKey is opened
+	stuck          // was not closed or opened in time, and may still have a process
 )
 
-// pooled is an entry of the pool. It exists from before its session is opened until the session is closed.
+// pooled is an entry of the pool. It exists from before the opening of its session until the session is closed.
 type pooled struct {
 	closeKey
+	entry     *agentEntry // nil for a run of the previous process if its agent is no longer configured
 	mode      cli.Mode
 	session   cli.Session // nil until it is open
 	slot      *slot
 	state     state
-	ahead     *warmUp // while it is warming
+	ahead     *warmUp // set while the state is warming
 	used      time.Time
-	expiry    *time.Timer             // set when it was last idle; nil before
-	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
+	expiry    *time.Timer             // set when the entry became idle; nil before
+	approvals map[cli.ApprovalID]bool // open requests of its turn to the user
 }
 
-// closeKey identifies sessions that must not run at the same time. Two processes of one session would corrupt its
+// closeKey identifies sessions that must not run at the same time. Two processes of the same session would corrupt its
 // history. An agent has a separate history in each environment.
 type closeKey struct {
 	sandbox      cli.Sandbox
@@ -73,19 +74,17 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 	return closeKey{e.runEnv.sandbox, conversation, e.provider.Agent()}
 }
 
-// slot is one agent process, from before its start until it is dead. All sessions in the same process have the same
-// slot.
+// slot is one agent process, from before its start until it has ended. Sessions in the same process have the same slot.
 type slot struct {
-	id      processID // its pid is 0 until it is known, and between turns with a process each
+	id      processID // pid is 0 until it is known, and between turns that have a process each
 	entries []*pooled
-	memory  int64         // in bytes, as last measured
-	watched int           // the pid whose end is awaited
-	dead    bool          // its process had already ended when the run was found: it does not count
-	empty   chan struct{} // closed when it has no entry
+	memory  int64         // last measured size in bytes
+	watched int           // pid of the process whose end is awaited
+	dead    bool          // the process had ended when the run was found, so it does not count
+	empty   chan struct{} // closed when the slot has no entry
 }
 
-// processID identifies an agent's process. It includes the environment, because two environments may use the same
-// number.
+// processID identifies an agent's process. PIDs of different environments can be equal.
 type processID struct {
 	sandbox cli.Sandbox
 	agent   cli.Agent
@@ -98,24 +97,25 @@ type command struct {
 	done chan struct{}
 }
 
-// warmUp is a session that is being opened ahead.
+// warmUp is the opening of a session ahead of its turn.
 type warmUp struct {
 	ctx    context.Context
-	cancel context.CancelFunc // called if no turn needs it any more
+	cancel context.CancelFunc // called when no turn needs the session any more
 }
 
-// request requests a session of a conversation.
+// request is a request for a session of a conversation.
 type request struct {
 	closeKey
+	entry   *agentEntry
 	mode    cli.Mode
-	ahead   *warmUp    // nil for a turn
-	shares  func() int // returns the pid of the process that a session would share, or 0
+	ahead   *warmUp    // nil if the request is for a turn
+	shares  func() int // returns the PID of the process that the session would share, or 0
 	told    shortage
-	granted chan *pooled  // has room for the only answer; nil if no session should be opened ahead
-	short   chan shortage // has room for the newest notice
+	granted chan *pooled  // buffered; receives the only answer, or nil if no session is to be opened ahead
+	short   chan shortage // buffered; contains the newest shortage
 }
 
-// lack is the resource that prevents a process from starting.
+// lack is the limit that prevents a process from starting.
 type lack int
 
 const (
@@ -124,13 +124,13 @@ const (
 	memory
 )
 
-// shortage is the reason why a turn waits before its process may start.
+// shortage is the reason why a turn waits for a process.
 type shortage struct {
 	of       lack
 	position int // in the queue, from 1
 }
 
-// sentence returns the text for the user.
+// sentence describes the shortage for the user.
 func (s shortage) sentence(p lang.Printer) string {
 	switch next := s.position == 1; {
 	case s.of == number && next:
@@ -143,7 +143,8 @@ func (s shortage) sentence(p lang.Printer) string {
 	return p.Text("wait.memory-queued", s.position)
 }
 
-// do lets the pool's goroutine run f, and then serve the waiting requests. After the pool has ended, do does not run f.
+// do runs f on the pool's goroutine, which then serves the waiting requests. After the end of the pool, do does
+// nothing.
 func (p *pool) do(f func()) {
 	c := command{run: f, done: make(chan struct{})}
 	select {
@@ -175,7 +176,7 @@ func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	return nil
 }
 
-// add adds an entry to a slot, which may be new.
+// add adds an entry to a slot. It registers a new slot.
 func (p *pool) add(e *pooled, at *slot) *pooled {
 	e.slot = at
 	at.entries = append(at.entries, e)
@@ -189,7 +190,7 @@ func (p *pool) add(e *pooled, at *slot) *pooled {
 	return e
 }
 
-// remove removes an entry from its slot. If it was the last entry there, the slot is free.
+// remove removes an entry from its slot. It removes an empty slot.
 func (p *pool) remove(e *pooled) {
 	e.stopExpiry()
 	at := e.slot
@@ -200,17 +201,17 @@ func (p *pool) remove(e *pooled) {
 	}
 }
 
-// stopExpiry stops the timer, which would otherwise keep the entry in memory until it fires.
+// stopExpiry stops the timer, which would otherwise keep the entry in memory until the timer fires.
 func (e *pooled) stopExpiry() {
 	if e.expiry != nil {
 		e.expiry.Stop()
 	}
 }
 
-// leave removes an entry that got no session.
+// leave removes an entry that has no session.
 func (p *pool) leave(e *pooled) { p.do(func() { p.remove(e) }) }
 
-// slotOf returns the slot of a process.
+// slotOf returns the slot of a process, or nil.
 func (p *pool) slotOf(id processID) *slot {
 	for _, at := range p.slots {
 		if at.id == id && id.pid != 0 {
@@ -220,7 +221,7 @@ func (p *pool) slotOf(id processID) *slot {
 	return nil
 }
 
-// inspect returns a session's info and its process. The process is nil if the session has none.
+// inspect returns a session's info and its process, or nil for a session without a process.
 func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 	info := e.info()
 	return info, p.process(processID{e.sandbox, e.agent, info.PID})
@@ -228,14 +229,16 @@ func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 
 // info returns the session's info. If the provider panics, it returns the zero value.
 func (e *pooled) info() (info cli.SessionInfo) {
-	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // then it is not alive
+	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // not alive after a panic
 	return info
 }
 
-// wanted returns false if a session was opened ahead and should not be kept.
-func (e *pooled) wanted() bool { return e.ahead == nil || e.ahead.ctx.Err() == nil }
+// wanted returns false if a session should not be kept: it was opened ahead for nothing, or its agent was replaced.
+func (e *pooled) wanted() bool {
+	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
+}
 
-// process returns the agent's process with this number. It returns nil if this Service has no such process.
+// process returns the process with this ID, or nil if this Service has no such process.
 func (p *pool) process(id processID) cli.Process {
 	if id.pid == 0 {
 		return nil
@@ -250,31 +253,31 @@ func (p *pool) process(id processID) cli.Process {
 	return nil
 }
 
-// expireAfter marks a busy session, so that it is closed after its turn.
+// expireAfter makes the pool close a busy session after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
-// discard closes a session. It returns when the session is closed. If closing failed, it returns an error; the pool
-// then tries again later.
+// discard closes a session, and returns when it is closed. If that fails, discard returns an error, and the pool tries
+// again later.
 func (p *pool) discard(e *pooled) error {
 	p.do(func() { p.beginClose(e) })
 	return p.finishClose(e)
 }
 
-// discardInBackground is discard without waiting.
+// discardInBackground closes a session without waiting.
 func (p *pool) discardInBackground(e *pooled) { p.do(func() { p.closeInBackground(e) }) }
 
 func (p *pool) closeInBackground(e *pooled) {
 	p.beginClose(e)
-	go func() { _ = p.finishClose(e) }() // it logs errors
+	go func() { _ = p.finishClose(e) }() // logs errors
 }
 
-// beginClose registers the close, so that the service waits for finishClose or detach.
+// beginClose marks an entry as closing, and makes the service wait for finishClose or detach.
 func (p *pool) beginClose(e *pooled) {
 	e.state = closing
 	p.work.Add(1)
 }
 
-// finishClose closes a session. Its slot is free once its process is dead.
+// finishClose closes a session. It frees the slot once the process has ended.
 func (p *pool) finishClose(e *pooled) error {
 	defer p.work.Done()
 	_, process := p.inspect(e)
@@ -308,7 +311,7 @@ func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 // closeAgain is the pause between two attempts to close a session.
 const closeAgain = 30 * time.Second
 
-// awaitDead waits for a process that survived its session. It returns when the process is dead or the service ends.
+// awaitDead waits for the end of a process that its session could not close. It retries until the service ends.
 func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	again := time.NewTicker(closeAgain)
 	defer again.Stop()
@@ -326,7 +329,7 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	}
 }
 
-// giveUp marks a session that takes too long to open ahead as stuck. Turns then no longer wait for it.
+// giveUp marks a session as stuck if opening it ahead takes too long. Turns then no longer wait for the session.
 func (p *pool) giveUp(e *pooled) {
 	p.do(func() {
 		if e.state == warming {

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// leftTurn is a run of the previous process, for example with an open turn.
+// leftTurn is a run of the previous process of ductor, for example with an open turn.
 type leftTurn struct {
 	runEnv *runEnv
 	from   cli.Launcher
@@ -18,13 +18,12 @@ type leftTurn struct {
 	at     *pooled // its entry in the pool
 }
 
-// has reports whether the turn starts in the run. It returns false if the run is in a different environment than the
-// turn.
+// has reports whether the turn started in the run, with the same agent and in the same environment.
 func (l *leftTurn) has(t cli.OpenTurn) bool {
 	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
 
-// mark returns the mark of a turn for the run's dialect.
+// mark returns the position of an open turn in its run, as dialects expect it.
 func mark(t cli.OpenTurn) cli.Mark {
 	m := cli.Mark{Turn: t.Turn, Output: t.Start.Output, Input: t.Start.Input, Note: t.Start.Note}
 	if t.Background {
@@ -37,7 +36,7 @@ func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
-// endUseless ends a run if it contains no turn that ductor can resume.
+// endUseless ends a run without a turn that ductor can resume.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
 		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
@@ -47,15 +46,15 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
-// spare protects a run of the previous process, so that it is not ended as useless. n is 1 if the caller is about to
-// attach to the run, and -1 if the caller has attached or given up.
+// spare protects a run of the previous process from being ended as useless. n is 1 before the caller attaches to the
+// run, and -1 after the caller has attached or given up.
 func (s *Service) spare(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	s.spareLocked(run, n)
 }
 
-// spareLocked is spare with leftMu held.
+// spareLocked is like spare, but the caller holds leftMu.
 func (s *Service) spareLocked(run cli.RunID, n int) {
 	s.spared[run] += n
 	if s.spared[run] == 0 {
@@ -63,8 +62,8 @@ func (s *Service) spareLocked(run cli.RunID, n int) {
 	}
 }
 
-// sparedNow returns the protected runs. The caller must call it before it lists the runs of the previous process: if a
-// run is no longer protected when it is listed, it already belongs to this process.
+// sparedNow returns the protected runs. The caller must call it before listing the runs of the previous process. If a
+// listed run is then not protected, no caller is about to attach to it.
 func (s *Service) sparedNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -76,7 +75,7 @@ const adoptWait = 10 * time.Second
 
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	req cli.Request) (session cli.Session, err error) {
-	// Attach to an aborted turn too, because only then can it be ended properly.
+	// Attach even to the run of an aborted turn, because only then the session can end the turn properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
 	defer cancel()
 	err = guard(run.Agent, func() (err error) {
@@ -105,13 +104,13 @@ func (s *Service) discardLeft(left leftTurn) {
 	}()
 }
 
-// Resume continues a turn whose run Survey found, in the environment of that run. It never sends the prompt again. In
-// all other respects it works like Run.
+// Resume continues a turn whose run Survey found, in the environment of that run. It never repeats the prompt.
+// Otherwise it works like Run.
 func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.runEnv.agents[agent] == nil { // it is no longer configured
+		if left.runEnv.entry(agent) == nil { // it is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)
@@ -152,7 +151,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // an aborted turn is also attached to, in order to end it properly
+	if err == nil || ctx.Err() != nil { // attach even if the turn was aborted, to end it properly
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.spare(left.run.Run, -1)
@@ -168,7 +167,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	return s.attemptIn(ctx, left.at, req, emit)
 }
 
-// Settled reports that the outcome of a turn is stored, so that the data for resuming it can be deleted.
+// Settled tells the launchers that the outcome of a turn is stored; see cli.Launcher.
 func (s *Service) Settled(turn cli.TurnID) {
 	for _, at := range s.runEnvs.list() {
 		for _, l := range at.launchers {

@@ -41,8 +41,8 @@ func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 // unheldProvider is held to no mode but bypass.
 type unheldProvider struct{ *fakeProvider }
 
-func (unheldProvider) Unheld(p cli.PermissionMode) string {
-	if p == cli.Bypass {
+func (unheldProvider) Unheld(req cli.Request) string {
+	if req.Permission == cli.Bypass {
 		return ""
 	}
 	return "nothing holds it"

@@ -9,16 +9,16 @@ import (
 	"ductor/cli"
 )
 
-// Limits of agent processes: how many may run, and how much memory must be available.
+// This file limits the number of agent processes and their memory.
 
-// unmeasured is the assumed size of an agent's process, in bytes. It is used until a process of that agent has been
-// measured.
+// unmeasured is the assumed size in bytes of an agent's process until such a process has been measured.
 const unmeasured = 250 << 20
 
-// lookAgain is the interval at which a turn that waits for memory checks whether memory is available.
+// lookAgain is how often a turn that waits for memory checks whether memory is available.
 const lookAgain = time.Second
 
-// counts reports whether a process counts for MaxSessions. It does not while all of its turns wait for their users.
+// counts reports whether a process counts towards MaxLive. It does not count while all of its turns wait for their
+// users.
 func (at *slot) counts() bool {
 	waiting := false
 	for _, e := range at.entries {
@@ -33,18 +33,18 @@ func (at *slot) counts() bool {
 	return !waiting
 }
 
-// going reports whether the process is about to end. No turn may then join it.
+// going reports whether the process is about to end. No turn may join it then.
 func (at *slot) going() bool {
 	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
 }
 
-// spare reports whether the process can be ended to make room for another one.
+// spare reports whether the process can be ended to make room for another one: all of its sessions are idle.
 func (at *slot) spare() bool {
 	return !at.going() && !slices.ContainsFunc(at.entries,
 		func(e *pooled) bool { return e.state < closing && e.state != idle })
 }
 
-// living returns the slots that count.
+// living returns the slots whose processes have not ended.
 func (p *pool) living() []*slot {
 	return slices.DeleteFunc(slices.Clone(p.slots), func(at *slot) bool { return at.dead })
 }
@@ -52,8 +52,8 @@ func (p *pool) living() []*slot {
 // expected returns the expected size of an agent's process in bytes.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the resource that prevents processes for requests from starting in addition to those in there. freed is
-// the memory of other processes that are about to end.
+// lacks returns the limit that prevents new processes for requests, if the processes in there stay. freed is the memory
+// of other processes that are about to end.
 func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
 	for _, at := range there {
@@ -64,7 +64,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	if limit := p.opts.MaxLive; limit > 0 && counted > limit {
 		return number
 	}
-	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // one may always live
+	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // one process may always run
 		return enough
 	}
 	left := p.opts.Available() + freed
@@ -72,7 +72,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 		left -= p.expected(r.agent)
 	}
 	for _, at := range p.living() {
-		if at.memory == 0 { // it is starting, and uses no memory yet
+		if at.memory == 0 { // the process is starting, and uses no memory yet
 			left -= p.expected(at.id.agent)
 		}
 	}
@@ -82,7 +82,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	return enough
 }
 
-// shortFor returns the resource that requests will still lack after all ending processes have ended.
+// shortFor returns the limit that requests will still exceed after all ending processes have ended.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
@@ -94,8 +94,8 @@ func (p *pool) shortFor(waiting []*request) lack {
 	return p.lacks(there, freed, waiting...)
 }
 
-// evictOldest ends the process that was idle for the longest time. It returns the known size of that process, at least
-// 1. It returns 0 if no process is idle.
+// evictOldest ends the least recently used idle process. It returns the known size of that process, at least 1, or 0 if
+// no process is idle.
 func (p *pool) evictOldest() int64 {
 	var oldest *slot
 	var since time.Time
@@ -130,11 +130,11 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
-// turnsEnd delays the measurement after a turn, so that users first see the end of the turn. Turns that end at the same
-// time are measured together.
+// turnsEnd delays the measurement after a turn, so that users see the end of the turn first. One measurement serves all
+// turns that end in this time.
 const turnsEnd = 250 * time.Millisecond
 
-// watchMemory makes the agents stay below the memory limits until the service ends.
+// watchMemory keeps the agents below the memory limits until the service ends.
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
 	defer tick.Stop()
@@ -162,8 +162,8 @@ func (s *Service) watchMemory() {
 	}
 }
 
-// known returns the last measured sizes of processes in which no turn ran since the given time. If the time is zero, it
-// returns none.
+// known returns the last measured sizes of processes without a turn since the given time. It returns none if since is
+// zero.
 func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
 	if since.IsZero() {
@@ -184,8 +184,8 @@ func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processI
 	return held
 }
 
-// relieve ends idle processes until the remaining ones are below the memory limit, or none is idle. It starts with
-// those that were idle for the longest time.
+// relieve ends idle processes, the least recently used first, until the others are below the memory limit. held
+// contains the measured sizes.
 func (p *pool) relieve(held map[processID]int64) {
 	var sum int64
 	for id, bytes := range held {
@@ -212,7 +212,7 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// turned requests a measurement of the memory after a turn.
+// turned requests a measurement of the memory, without blocking.
 func (p *pool) turned() {
 	select {
 	case p.look <- struct{}{}:

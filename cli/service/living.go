@@ -12,7 +12,7 @@ import (
 // measureWait limits the time for measuring a process.
 const measureWait = 2 * time.Second
 
-// Live returns the running agents and measures them. ctx limits the measurement.
+// Live returns the live sessions with their memory. ctx limits the measurement.
 func (s *Service) Live(ctx context.Context) cli.Living { return s.pool.live(ctx) }
 
 func (p *pool) live(ctx context.Context) cli.Living {
@@ -37,7 +37,7 @@ func (p *pool) live(ctx context.Context) cli.Living {
 
 func idOf(s cli.SessionStatus) processID { return processID{s.Sandbox, s.Agent, s.PID} }
 
-// memory returns the size of each process of the sessions that can be measured.
+// memory measures the processes of the sessions. It omits processes that it cannot measure.
 func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[processID]int64 {
 	ctx, cancel := context.WithTimeout(ctx, measureWait)
 	defer cancel()
@@ -53,7 +53,7 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 		seen[id] = true
 		all.Go(func() {
 			bytes, err := measured.Memory(ctx)
-			if err != nil { // it has just ended
+			if err != nil { // the process has just ended
 				return
 			}
 			mu.Lock()
@@ -65,19 +65,20 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 	return held
 }
 
-// Outliving returns a function that names the processes of a running turn. After an abort the function names those that
-// still run. It names none while the process has other sessions, because the processes may belong to those.
+// Outliving returns a function that names the processes of a running turn. After an abort the function names only the
+// processes that still run. It names none while the process has other sessions, because the processes may belong to
+// them.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
-	if session == nil { // none has been opened yet
+	if session == nil { // no session has been opened yet
 		return func(context.Context) []cli.ProcessName { return nil }
 	}
-	var id processID // as far as it is known without asking the session
+	var id processID // known without asking the session
 	s.pool.do(func() { id = session.slot.id })
 	return func(ctx context.Context) []cli.ProcessName { return s.pool.outliving(ctx, session, id) }
 }
 
-// session returns the session in which a turn runs. It returns nil if the turn does not run.
+// session returns the session that runs a turn, or nil if the turn is not running.
 func (p *present) session(turn cli.TurnID) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +92,7 @@ func (p *present) session(turn cli.TurnID) *pooled {
 const listWait = 2 * time.Second
 
 func (p *pool) outliving(ctx context.Context, session *pooled, id processID) []cli.ProcessName {
-	alone := false // the only session of the process, in use or being closed
+	alone := false // whether the session is the only one of its process, and in use or closing
 	p.do(func() { alone = slices.Equal(session.slot.entries, []*pooled{session}) && session.state != idle })
 	if !alone {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"ductor/cli"
 )
 
-// modelList is a provider's list of models, or its error.
+// modelList is a provider's list of models, or an error.
 type modelList struct {
 	models []cli.Model
 	err    error
 }
 
-// authAnswer is a provider's answer about its log-in, or the error of its environment.
+// authAnswer is a provider's log-in state, or an error of its environment.
 type authAnswer struct {
 	auth cli.Auth
 	err  error
@@ -41,8 +41,8 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 	}
 }
 
-// ask lets an agent check whether it is usable, in an environment that exists. If a sandbox does not contain the agent,
-// ask tries once more, because the sandbox may have disappeared in the meantime.
+// ask asks a provider whether its agent is usable, in an existing environment. If a sandbox does not contain the agent,
+// ask tries again once, because the sandbox may have disappeared in the meantime.
 func (at *runEnv) ask(ctx context.Context, p cli.Provider) authAnswer {
 	a := at.askOnce(ctx, p)
 	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
@@ -60,32 +60,33 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
-	// The image of the sandbox must contain the agent. The advice for this machine would not help.
+	// The sandbox's image must contain the agent, so advice for this machine would not help.
 	if at.sandbox != "" && a.auth.State == cli.NotFound {
 		a.auth.Fix = ""
 	}
 	return a
 }
 
-// Menu reports for each agent of an environment whether it is usable, and its models. The agents have the order of the
-// providers. Menu creates the sandbox if needed. An environment that is not configured has no agents.
+// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. It
+// creates the sandbox if needed. It returns no agents for an unknown environment.
 //
-// Menu queries all agents at the same time, each for at most MenuWait. Its answers are at most MenuTTL old. If an agent
-// cannot be queried, its entry has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If
-// only is not empty, Menu waits only for those agents, and Err of the other agents may also be ErrLoading.
+// Menu queries all agents at the same time, each for at most MenuWait. Its answers are at most MenuTTL old. If a query
+// fails, the agent's entry has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If only
+// is not empty, Menu waits only for these agents, and Err of the others may be ErrLoading.
 func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
 	}
-	entries := make([]cli.MenuEntry, len(at.order))
+	agents := at.entries()
+	entries := make([]cli.MenuEntry, len(agents))
 	var asked sync.WaitGroup
-	for i, agent := range at.order {
+	for i, e := range agents {
 		asking := ctx
-		if len(only) > 0 && !slices.Contains(only, agent) {
+		if len(only) > 0 && !slices.Contains(only, e.agent()) {
 			asking = cli.AtOnce(ctx)
 		}
-		asked.Go(func() { entries[i] = at.agents[agent].menu(asking) })
+		asked.Go(func() { entries[i] = e.menu(asking) })
 	}
 	asked.Wait()
 	return entries
@@ -115,7 +116,7 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 	return entry
 }
 
-// unusable returns the Failure of an agent that is not Authenticated.
+// unusable returns the Failure for an agent that is not Authenticated.
 func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	switch {
 	case auth.Problem != nil:
@@ -126,21 +127,22 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait limits the time that a sandbox may take to report its usable agents. If a caller has waited in vain,
-// other callers do not wait for silentFor, because building an image takes minutes.
+// sandboxWait limits the time that a sandbox may take to list its usable agents. After a caller has waited in vain,
+// other callers do not wait for the time silentFor, because building an image takes minutes.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
-// Default returns the agent for an environment, for a conversation that chose none. It returns the configured agent if
-// that is usable. Otherwise it returns the first usable fallback, and the *Failure of the configured agent as instead.
-// If no fallback is usable, it returns that Failure as the error, because an agent that is not a fallback answers only
-// if a user chose it.
+// Default returns the agent of an environment for a conversation without a chosen agent. This is the configured agent
+// if it is usable. Otherwise it is the first usable fallback, and instead is the *Failure of the configured agent. If
+// no fallback is usable, Default returns that Failure as the error: other agents answer only if a user chose them.
 //
-// Default also returns the configured agent if a sandbox does not answer soon or is unavailable; the turn then waits
-// for the environment and reports the problem. It does the same if an agent takes too long to answer and no fallback is
-// usable, because a turn waits longer. If ctx is AtOnce, an agent that has not answered yet counts as usable.
+// Default also returns the configured agent in these cases:
+//   - A sandbox is unavailable or does not answer soon. The turn then waits for the sandbox and reports the problem.
+//   - The agent takes too long to answer, and no fallback is usable. A turn waits longer.
+//
+// If ctx is AtOnce, an agent that has not answered yet counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -150,10 +152,11 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	defer cancel()
 	var first *cli.Failure
 	for _, agent := range s.preferred() {
-		if at.agents[agent] == nil {
+		e := at.entry(agent)
+		if e == nil {
 			continue
 		}
-		answer, err := at.agents[agent].auth.get(asked)
+		answer, err := e.auth.get(asked)
 		switch {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
 			s.heardNothing(asked, at)
@@ -170,7 +173,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 			first = at.named(unusable(agent, answer.auth))
 		}
 	}
-	if first == nil { // none of them is in this environment: the turn reports it
+	if first == nil { // none of these agents is in the environment: the turn reports that
 		return s.opts.Default, nil, nil
 	}
 	if first.Kind == cli.TimedOut {
@@ -180,7 +183,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 }
 
 // Substitute returns the first usable agent of an environment that is not in others, or "". configured reports whether
-// that agent is the default or a fallback. If a sandbox does not answer, Substitute does not wait for it.
+// that agent is the default or a fallback. Substitute does not wait for a sandbox that does not answer.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
 	configured bool) {
 	at := s.runEnvs.get(in)
@@ -189,19 +192,19 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.A
 	}
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
-	for _, agent := range s.order(at) {
-		if slices.Contains(others, agent) {
+	for _, e := range s.order(at) {
+		if slices.Contains(others, e.agent()) {
 			continue
 		}
-		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil &&
+		if answer, err := e.auth.get(asked); err == nil && answer.err == nil &&
 			answer.auth.State == cli.Authenticated {
-			return agent, slices.Contains(s.preferred(), agent)
+			return e.agent(), slices.Contains(s.preferred(), e.agent())
 		}
 	}
 	return "", false
 }
 
-// patience limits the wait for a sandbox to report its usable agents.
+// patience limits ctx to the time for which a caller waits for a sandbox to list its usable agents.
 func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":
@@ -219,36 +222,39 @@ func (s *Service) isSilent(at *runEnv) bool {
 }
 
 // heardNothing records that a sandbox does not answer, and queries all its agents in the background. asked is the
-// context of the query that got no answer.
+// context of the failed query.
 func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
-	for _, entry := range at.agents {
+	for _, entry := range at.entries() {
 		_, _ = entry.auth.get(asked) // later callers get the answer
 	}
 }
 
-// preferred lists the agents that may answer without a user's choice: the default, then the fallbacks.
+// preferred lists the agents that may answer without a choice of the user: the default, then the fallbacks.
 func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallback...)
 }
 
 // order returns every agent of an environment once: the preferred ones, then the others.
-func (s *Service) order(at *runEnv) []cli.Agent {
-	var order []cli.Agent
-	for _, agent := range append(s.preferred(), at.order...) {
-		if at.agents[agent] != nil && !slices.Contains(order, agent) {
-			order = append(order, agent)
+func (s *Service) order(at *runEnv) (ordered []*agentEntry) {
+	var all []*agentEntry
+	for _, agent := range s.preferred() {
+		all = append(all, at.entry(agent))
+	}
+	for _, e := range append(all, at.entries()...) {
+		if e != nil && !slices.Contains(ordered, e) {
+			ordered = append(ordered, e)
 		}
 	}
-	return order
+	return ordered
 }
 
 // Refresh makes the next call of Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
-		for _, e := range at.agents {
+		for _, e := range at.entries() {
 			e.auth.forget()
 			e.models.forget()
 		}
@@ -268,8 +274,8 @@ func (s *Service) Logins(in cli.Sandbox, agent cli.Agent) []cli.Login {
 	return slices.DeleteFunc(p.Logins(), func(l cli.Login) bool { return in != "" && l.Kind == cli.LoginByCommand })
 }
 
-// LogIn has an agent log in by a cli.Login with an ID, and then makes the service check all agents again. It returns
-// ErrUnsupported if the agent does not support that.
+// LogIn logs an agent in by the cli.Login with the given ID. The service then checks all agents again. LogIn returns
+// ErrUnsupported if the agent has no such log-in.
 func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, id string,
 	show func(cli.DeviceCode)) error {
 	entry, failure := s.at(in, agent)

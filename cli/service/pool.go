@@ -33,9 +33,10 @@ func (p *pool) run() {
 }
 
 // left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
-func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
-	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
-	id := processID{key.sandbox, run.Agent, run.PID}
+func (p *pool) left(left leftTurn) *pooled {
+	run := left.run
+	e := &pooled{closeKey: left.closeKey(), entry: left.runEnv.entry(run.Agent), mode: run.Mode, state: opening}
+	id := processID{e.sandbox, run.Agent, run.PID}
 	if !run.Alive {
 		id.pid = 0
 	}
@@ -46,7 +47,7 @@ func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
 	return e
 }
 
-// lend sets the session of an entry. The session was opened for a turn of the conversation.
+// lend sets the session of an entry, which a caller opened for a turn of the conversation.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -56,7 +57,7 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 	})
 }
 
-// keep stores a session that was opened ahead as idle. It returns false if the session is no longer wanted.
+// keep stores a session that was opened ahead, as idle. It returns false if the session is no longer needed.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -88,7 +89,7 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 	return kept
 }
 
-// rest marks an entry as idle, unless its process has ended in the meantime.
+// rest marks an entry as idle. It closes the entry if the process has ended in the meantime.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
 	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
@@ -99,13 +100,13 @@ func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	}
 }
 
-// expireLater closes a session that stays idle for IdleLimit.
+// expireLater closes a session after it has been idle for IdleLimit.
 func (p *pool) expireLater(e *pooled) {
 	e.stopExpiry()
 	var expiry *time.Timer
 	expiry = time.AfterFunc(p.opts.IdleLimit, func() {
 		p.do(func() {
-			if e.state == idle && e.expiry == expiry { // not used since
+			if e.state == idle && e.expiry == expiry { // not used since then
 				p.closeInBackground(e)
 			}
 		})
@@ -122,8 +123,8 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle moves an entry to the slot of its actual process, which may be a process that it shares. When that process
-// dies, settle closes the idle sessions in it.
+// settle moves an entry to the slot of its actual process, which other sessions may share. When that process ends,
+// settle closes the idle sessions in it.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)
@@ -143,7 +144,7 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 			return
 		}
 		p.do(func() {
-			if at.id.pid == pid { // otherwise the sessions have another process by now
+			if at.id.pid == pid { // otherwise the sessions already have another process
 				p.evict(at)
 			}
 		})
@@ -152,14 +153,14 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 
 // suits reports whether the session can run req unchanged.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
-	if e.closeKey != entry.closeKey(req.Conversation) || e.mode != mode || !e.info().Alive {
+	if e.entry != entry || e.conversation != req.Conversation || e.mode != mode || !e.info().Alive {
 		return false
 	}
 	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // false if the provider panics
 	return fits
 }
 
-// status lists the sessions. It omits idle sessions whose process is dead.
+// status lists the sessions. It omits idle sessions whose process has ended.
 func (p *pool) status() (living []cli.SessionStatus) {
 	var list []cli.SessionStatus
 	var entries []*pooled
@@ -181,7 +182,7 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	return living
 }
 
-// waitsForUser records that a turn starts or stops to wait for its user, who must decide a request.
+// waitsForUser records that a turn starts or stops waiting for its user to decide a request.
 func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	p.do(func() {
 		if waiting && (e.state == busy || e.state == expiring) {
@@ -192,7 +193,7 @@ func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	})
 }
 
-// release closes the conversation's session. If the session is busy, it is closed after its turn.
+// release closes the conversation's session, after the turn if the session is busy.
 func (p *pool) release(conversation cli.Conversation) {
 	p.do(func() {
 		p.cancelAhead(conversation)
@@ -201,6 +202,24 @@ func (p *pool) release(conversation cli.Conversation) {
 			case e.conversation != conversation:
 			case e.state == busy:
 				e.state = expiring
+			case e.state == idle:
+				p.closeInBackground(e)
+			}
+		}
+	})
+}
+
+// retire closes the idle sessions of agents that were replaced, and their busy ones after their turns.
+func (p *pool) retire(agents []*agentEntry) {
+	p.do(func() {
+		for _, entry := range agents {
+			entry.replaced = true
+		}
+		for e := range p.entries() {
+			switch {
+			case e.wanted():
+			case e.state == warming:
+				e.ahead.cancel()
 			case e.state == idle:
 				p.closeInBackground(e)
 			}
@@ -222,7 +241,7 @@ func (p *pool) cancelAhead(conversation cli.Conversation) {
 	}
 }
 
-// closeAll closes idle sessions now, and busy sessions after their turns. The group waits until they are closed.
+// closeAll closes idle sessions now, and busy sessions after their turns. The group waits for them.
 func (p *pool) closeAll() {
 	p.do(func() {
 		p.phase = closed
@@ -235,7 +254,7 @@ func (p *pool) closeAll() {
 }
 
 // detachAll detaches from idle sessions that work in the background, and closes the other idle sessions. Busy sessions
-// are detached together with their turns, not here.
+// are detached with their turns.
 func (p *pool) detachAll() {
 	var all []*pooled
 	p.do(func() {

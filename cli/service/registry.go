@@ -9,14 +9,14 @@ import (
 	"ductor/cli"
 )
 
-// Run is the entry of a turn in the Registry. It exists from Register to Unregister.
+// Run is a turn in the Registry, from Register to Unregister.
 type Run struct {
 	info   cli.RunInfo
 	cancel context.CancelCauseFunc
 }
 
-// Registry knows every running turn, and ends turns on demand. It ends turns, not conversations: the next turn of the
-// conversation is not affected. Safe for concurrent use.
+// Registry contains every running turn, and ends turns on request. Ending a turn does not affect the conversation's
+// next turn. Safe for concurrent use.
 type Registry struct {
 	now func() time.Time
 
@@ -24,7 +24,7 @@ type Registry struct {
 	runs []*Run // in order of Register
 }
 
-// NewRegistry returns an empty Registry. now is the wall clock.
+// NewRegistry returns an empty Registry. now returns wall-clock time.
 func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 
 // Register adds a turn. cancel ends the turn with a cause.
@@ -38,7 +38,7 @@ func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agen
 	return run
 }
 
-// wall returns the time without its monotonic part, because the monotonic clock stops while the machine is suspended.
+// wall returns the time without its monotonic part, because the monotonic clock stops while the machine sleeps.
 func (r *Registry) wall() time.Time { return r.now().Round(0) }
 
 // Unregister removes run. A second call changes nothing.
@@ -53,18 +53,18 @@ func (r *Registry) HasActive(conversation cli.Conversation) bool {
 	return len(r.find(func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// Abort ends the turns of a conversation with the cause ErrAborted. It returns false if no turn was running. It does
-// not wait.
+// Abort ends the turns of a conversation with the cause ErrAborted, without waiting. It returns false if no turn was
+// running.
 func (r *Registry) Abort(conversation cli.Conversation) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// AbortTurn ends one turn with the cause ErrAborted. It returns false if the turn is not running. It does not wait.
+// AbortTurn ends one turn with the cause ErrAborted, without waiting. It returns false if the turn is not running.
 func (r *Registry) AbortTurn(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }
 
-// EndStale is AbortTurn with the cause ErrStale.
+// EndStale is like AbortTurn, with the cause ErrStale.
 func (r *Registry) EndStale(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrStale, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }

@@ -12,33 +12,31 @@ import (
 	"ductor/lang"
 )
 
-// runEnv is an environment, with everything that the service knows about it. This host is also an environment.
+// runEnv is an environment with the service's knowledge about it. This host is an environment, too.
 type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
-	agents    map[cli.Agent]*agentEntry
-	order     []cli.Agent // in the order of the menu
+	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
 
-	silent atomic.Int64 // when a caller last waited in vain for the usable agents, in nanoseconds
+	silent atomic.Int64 // time when a caller last waited in vain for the usable agents, in nanoseconds
 
-	look   chan struct{} // held while the runs of the previous process are being listed
-	unseen bool          // the runs of the previous process could not be listed; guarded by look
+	look   chan struct{} // held while listing the runs of the previous process of ductor
+	unseen bool          // the runs of the previous process are unknown; guarded by look
 }
 
-// newRunEnv connects providers with their environment.
+// newRunEnv returns an environment with the given providers.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
 	providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{},
-		look: make(chan struct{}, 1)}
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, look: make(chan struct{}, 1)}
+	var agents []*agentEntry
 	for _, p := range providers {
-		agent := p.Agent()
-		if at.agents[agent] != nil {
-			return nil, fmt.Errorf("two providers are called %q", agent)
+		if slices.ContainsFunc(agents, func(e *agentEntry) bool { return e.agent() == p.Agent() }) {
+			return nil, fmt.Errorf("two providers are called %q", p.Agent())
 		}
-		at.agents[agent] = s.newEntry(at, p)
-		at.order = append(at.order, agent)
+		agents = append(agents, s.newEntry(at, p))
 	}
+	at.agents.Store(&agents)
 	for _, l := range launchers {
 		if r, ok := l.(cli.Recording); ok {
 			r.RecordBy(s.recordStart)
@@ -47,20 +45,32 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
+// entries returns the agents of the environment.
+func (at *runEnv) entries() []*agentEntry { return *at.agents.Load() }
+
+// entry returns an agent of the environment, or nil.
+func (at *runEnv) entry(agent cli.Agent) *agentEntry {
+	all := at.entries()
+	if i := slices.IndexFunc(all, func(e *agentEntry) bool { return e.agent() == agent }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
 // at returns an agent of an environment, or a Failure. It never returns an agent of another environment.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
 		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
 	}
-	entry := at.agents[agent]
+	entry := at.entry(agent)
 	if entry == nil {
 		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
 	}
 	return entry, nil
 }
 
-// lost converts an error of an environment to a Failure. The error is not the agent's fault.
+// lost converts an error of an environment to a Failure that does not blame the agent.
 func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	var f *cli.Failure
 	if at.sandbox == "" || errors.As(err, &f) {
@@ -69,8 +79,7 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named sets the environment of a failure. If a program in a sandbox was killed from outside, it was killed together
-// with the sandbox.
+// named sets the environment of a failure. If a program in a sandbox was killed from outside, the whole sandbox was.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
@@ -83,8 +92,8 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	return &named
 }
 
-// unended adapts the Result of a turn that was cut short. If err shows that the sandbox could not be reached to end the
-// turn, the Result must not claim that the turn has ended.
+// unended corrects the Result of a turn that was cut short. If err shows that ductor could not reach the sandbox to end
+// the turn, the Result must not claim that the turn has ended.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	var lost *cli.Failure
 	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
@@ -98,7 +107,7 @@ func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	return r
 }
 
-// prepare creates a sandbox that does not exist.
+// prepare creates a missing sandbox.
 func (at *runEnv) prepare(ctx context.Context) error {
 	for _, l := range at.launchers {
 		if p, ok := l.(cli.Preparer); ok && at.sandbox != "" {
@@ -110,8 +119,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn. After it, the runs of the previous process are known, the session has its
-// home, and the files of the prompt exist in the environment. If ctx is done first, ready returns at once.
+// ready prepares the environment for a turn. Afterwards ductor knows the environment's runs of the previous process,
+// the session has its home, and the files of the prompt exist in the environment. If ctx is done first, ready returns
+// at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {
@@ -120,7 +130,7 @@ func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request,
 	return s.furnish(ctx, entry, req, emit)
 }
 
-// furnish sets the session's home and copies the files of the prompt and the additional directories.
+// furnish sets the session's home, and copies the files of the prompt and the additional directories.
 func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	at, files := entry.runEnv, append(slices.Clone(req.AddDirs), req.Files...)
@@ -160,8 +170,7 @@ func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	return at.homes.Home(ctx, req.Session)
 }
 
-// bringer returns the launcher that copies files to the environment. It returns nil if the environment sees this host's
-// files.
+// bringer returns the launcher that copies files to the environment, or nil if the environment sees this host's files.
 func (at *runEnv) bringer() cli.Bringer {
 	for _, l := range at.launchers {
 		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
@@ -179,11 +188,11 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is the time after which users see that a turn waits for a sandbox. It is also the interval between two
-// updates of that message. It is shorter than the time after which a chat shows that the agent is thinking.
+// slowPlace is the time after which users see that a turn waits for a sandbox, and the interval of updates. It is
+// shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
-// preparing describes the current step of an environment's creation.
+// preparing describes the current step of creating an environment.
 func (at *runEnv) preparing(p lang.Printer) string {
 	for _, l := range at.launchers {
 		if doing, ok := l.(cli.Preparer); ok && doing.Doing() != "" {

@@ -9,19 +9,22 @@ import (
 	"ductor/cli"
 )
 
-// agentEntry is a provider in its environment, with its cached answers.
+// agentEntry is a provider in an environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
 	runEnv   *runEnv
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
+	replaced bool // by SetProviders: its sessions are not kept; belongs to the pool's goroutine
 }
+
+func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 
 // runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
 // when it is first needed. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) *runEnv // returns nil if there should be none
+	open func(cli.Sandbox) *runEnv // returns nil if the environment is not to exist
 
 	mu  sync.Mutex
 	all []*runEnv
@@ -70,7 +73,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation. It returns nil if the conversation should have none.
+// openRunEnv opens the environment of one conversation. It returns nil if the conversation is to have none.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil
@@ -99,6 +102,31 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 		return nil, fmt.Errorf("sandbox %q: %w", o.Sandbox, err)
 	}
 	return at, nil
+}
+
+// SetProviders replaces the agents of all open environments. of returns the new providers of an environment, from its
+// present ones; a provider that is in both keeps its sessions. A running turn of another one ends as it began, and the
+// idle sessions of that provider are closed.
+func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider) {
+	for _, at := range s.runEnvs.list() {
+		old := at.entries()
+		var present []cli.Provider
+		for _, e := range old {
+			present = append(present, e.provider)
+		}
+		var next []*agentEntry
+		for _, p := range of(at.sandbox, present) {
+			if i := slices.Index(present, p); i >= 0 {
+				next = append(next, old[i])
+			} else {
+				next = append(next, s.newEntry(at, p))
+			}
+		}
+		at.agents.Store(&next)
+		s.pool.retire(slices.DeleteFunc(slices.Clone(old), func(e *agentEntry) bool {
+			return slices.Contains(next, e)
+		}))
+	}
 }
 
 // launchers returns the launchers of one environment.

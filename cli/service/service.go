@@ -1,7 +1,7 @@
 // Package service is the only gateway to all agents: it finds the agent, keeps its session between turns, limits the
 // number of processes, and recovers if that is safe.
 //
-// The package contains no dialects; cli.Providers do. It knows nothing of chats, queues or SQLite, and starts no
+// The package contains no dialects; see cli.Provider. It knows nothing of chats, queues or SQLite, and starts no
 // processes itself.
 package service
 
@@ -30,11 +30,11 @@ type Service struct {
 	runEnvs  *runEnvs
 	pool     *pool
 	present  *present
-	home     string // of ductor's user, with links resolved; an agent may change links while ductor runs
+	home     string // home of ductor's user, with links resolved once; an agent may change links while ductor runs
 
 	leftMu sync.Mutex
-	left   map[cli.TurnID]*leftTurn // resumable turns
-	spared map[cli.RunID]int        // how many callers are about to attach to each run
+	left   map[cli.TurnID]*leftTurn // turns that can be resumed
+	spared map[cli.RunID]int        // number of callers that are about to attach to each run
 }
 
 // New creates a Service. The caller must Close it.
@@ -67,7 +67,7 @@ func New(opts Options) (*Service, error) {
 		opts.Default = opts.Providers[0].Agent()
 	}
 	base, shutdown := context.WithCancelCause(context.Background())
-	home, _ := os.UserHomeDir() // without a home, searches for project settings end at none
+	home, _ := os.UserHomeDir() // without a home, searches for project settings end at no directory
 	s := &Service{
 		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
 		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(),
@@ -77,7 +77,7 @@ func New(opts Options) (*Service, error) {
 		s.shutdown(err)
 		return nil, err
 	}
-	if s.runEnvs.get("").agents[opts.Default] == nil {
+	if s.runEnvs.get("").entry(opts.Default) == nil {
 		err := fmt.Errorf("the default agent %q is not among the providers", opts.Default)
 		s.shutdown(err)
 		return nil, err
@@ -92,17 +92,17 @@ func New(opts Options) (*Service, error) {
 // Registry returns the registry of running turns in all environments.
 func (s *Service) Registry() *Registry { return s.registry }
 
-// Abort implements orchestrator.Gateway. It returns at once. Run returns when all processes are dead.
+// Abort implements orchestrator.Gateway. It returns at once; Run returns when all processes have ended.
 func (s *Service) Abort(conversation cli.Conversation) bool { return s.registry.Abort(conversation) }
 
-// AbortTurn ends one turn. It returns false if the turn is not running. It returns at once.
+// AbortTurn ends one turn, and returns at once. It returns false if the turn is not running.
 func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(turn) }
 
 // Release implements orchestrator.Gateway. A busy session is closed at the end of its turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
 // Close ends every turn and every session, and waits for them until ctx is done. The Results report that ductor stops.
-// Calls of Run fail after that. Idempotent.
+// Later calls of Run fail. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
@@ -110,8 +110,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach detaches from every turn and from every session with background work. They continue, and the next process of
-// ductor finds them. The Results of the turns have Detached set. In all other respects Detach works like Close.
+// Detach detaches from every turn and from every session with background work, which continue. The next process of
+// ductor finds them. The Results have Detached set. Otherwise Detach works like Close.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrDetached, s.pool.detachAll); err != nil {
 		return fmt.Errorf("detach from the agents: %w", err)
@@ -131,15 +131,15 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 	return nil
 }
 
-// Run runs one turn of req with agent, only in the environment that req names. It returns the Result, which is also the
-// last event. It calls emit serially; emit must not block for long.
+// Run runs one turn of req with agent, only in the environment that req names. It emits the Result as the last event,
+// and returns it. It calls emit serially; emit must not block for long.
 //
-// If ctx is cancelled, Abort is called or the time limit is reached, Run ends the turn and everything it started. It
-// keeps the text until then. Run emits the Result as soon as the agent is silent, and returns when all processes are
-// dead.
+// If ctx is cancelled, Abort is called or the time limit is reached, Run ends the turn and everything that the turn
+// started. The Result contains the text so far. Run emits the Result as soon as the agent is silent, and returns when
+// all processes have ended.
 //
-// If a live agent broke before it showed anything, Run tries once more with a one-shot process, and marks the Result as
-// Fallback. Run never repeats anything that may have had an effect.
+// If a live agent broke before it showed anything, Run repeats the turn with a one-shot process, and sets Fallback in
+// the Result. Run never repeats anything that may have had an effect.
 func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
@@ -163,7 +163,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	defer cancel(nil)
 	registered := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
 	defer s.registry.Unregister(registered)
-	if s.base.Err() != nil { // Close may have ended all turns just before this one was registered
+	if s.base.Err() != nil { // Close may have ended all turns just before this turn was registered
 		cancel(context.Cause(s.base))
 	}
 	ctx, stop := context.WithTimeout(ctx, s.limit(req))
@@ -171,7 +171,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	return run(ctx, entry, req, emit)
 }
 
-// refusal returns the Result of a turn that came after the service was closed.
+// refusal returns the Result of a turn that starts after the service was closed.
 func (s *Service) refusal(agent cli.Agent) cli.Result {
 	cause := context.Cause(s.base)
 	if errors.Is(cause, cli.ErrDetached) {
@@ -181,7 +181,7 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 		Cause: cli.ErrClosing}}
 }
 
-// leastLimit is the least time that a turn gets. If the limit of a turn passed while no ductor was running, the next
+// leastLimit is the minimum time limit of a turn. If the limit of a turn passed while no ductor was running, the next
 // process needs this time to read the turn's output.
 const leastLimit = 10 * time.Second
 

@@ -378,6 +378,49 @@ func TestServiceRelease(t *testing.T) {
 	})
 }
 
+// SetProviders ends no turn. The idle sessions of a replaced provider are closed, and its busy ones after their turns.
+func TestSetProviders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, old, next := &fakeProvider{agent: "kept"}, &fakeProvider{agent: "other"}, &fakeProvider{agent: "other"}
+		s := serve(t, kept, old)
+		replace := func(providers ...cli.Provider) {
+			s.SetProviders(func(cli.Sandbox, []cli.Provider) []cli.Provider { return providers })
+			synctest.Wait()
+		}
+		run(t, s, "kept", cli.Request{Conversation: "a"})
+		run(t, s, "other", cli.Request{Conversation: "b"})
+		old.turn = func(_ context.Context, fs *fakeSession, _ cli.Request, em *turn.Emitter) {
+			replace(kept, next)
+			em.Session(fs.id, "m")
+			em.Text("a", "the answer")
+			em.Finish(cli.Result{})
+		}
+		if r, _ := run(t, s, "other", cli.Request{Conversation: "c"}); r.Err != nil || r.Text != "the answer" {
+			t.Errorf("the turn of a replaced agent ends as %+v", r)
+		}
+		synctest.Wait()
+		for i, fs := range old.opened() {
+			if !fs.isClosed() {
+				t.Errorf("session %d of the replaced agent is open", i)
+			}
+		}
+		run(t, s, "kept", cli.Request{Conversation: "a", Resume: "kept-1"})
+		if n := len(kept.opened()); n != 1 || kept.opened()[0].isClosed() {
+			t.Errorf("the agent that stayed has %d sessions", n)
+		}
+		run(t, s, "other", cli.Request{Conversation: "c"})
+		if len(next.opened()) != 1 || len(old.opened()) != 2 {
+			t.Error("the turn after that has another agent")
+		}
+		replace(kept)
+		r, _ := run(t, s, "other", cli.Request{Conversation: "c"})
+		if cli.AsFailure("", r.Err).Kind != cli.NotInstalled {
+			t.Errorf("a removed agent: %v", r.Err)
+		}
+		closeService(t, s)
+	})
+}
+
 func TestServiceClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: obedient}

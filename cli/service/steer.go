@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// Decide passes a user's answer to the agent of a running turn. It returns when the answer is on its way. It returns
+// Decide passes a user's answer to the agent of a running turn. It returns after it sent the answer. It returns
 // ErrNotAsked if no request with this ID is waiting in this turn, for example because the turn has ended. An answer
 // never reaches another turn. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
@@ -40,9 +40,9 @@ func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) err
 	return at.bring(ctx, files)
 }
 
-// Steer adds req's prompt to a running turn, and returns when the agent has it. It returns ErrNoTurn if the turn is not
-// running or no longer accepts messages. It returns an error that matches errors.ErrUnsupported if the agent never
-// accepts messages while it works. After any other error it is unknown whether the agent has the prompt. Safe for
+// Steer adds req's prompt to a running turn. It returns after the agent received the prompt. It returns ErrNoTurn if
+// the turn is not running or accepts no more messages. The error matches errors.ErrUnsupported if the agent cannot
+// accept messages during a turn. After any other error it is unknown whether the agent has the prompt. Safe for
 // concurrent use.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
@@ -50,7 +50,7 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// ErrNoTurn leads to a turn of its own for the message. That turn reports the error.
+		// After ErrNoTurn the message becomes a turn of its own, which reports the error.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
@@ -58,9 +58,9 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 	})
 }
 
-// SetPermission switches the agent of a running turn to another permission mode. It returns ErrNoTurn if the turn is
-// not running. It returns an error that matches errors.ErrUnsupported if the agent cannot change its mode while it
-// works. After any other error the agent's mode is unknown. Safe for concurrent use.
+// SetPermission changes the permission mode of a running turn. It returns ErrNoTurn if the turn is not running. The
+// error matches errors.ErrUnsupported if the agent cannot change its mode during a turn. After any other error the
+// agent's mode is unknown. Safe for concurrent use.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
@@ -85,7 +85,7 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 }
 
 // present maps each running turn to its session. A session runs one turn after another, and an agent may use the same
-// request ID in each turn. So a turn is removed only when no caller uses it anymore.
+// request ID in each turn. So leave waits until no call uses the turn.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -93,15 +93,15 @@ type present struct {
 
 type presence struct {
 	session *pooled
-	started func(context.Context, cli.Start) error // of its request
-	life    context.Context                        // of the turn
+	started func(context.Context, cli.Start) error // Started of the turn's request
+	life    context.Context                        // ends with the turn
 	calls   *group
 }
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
-// enter adds a turn; leave removes it. leave cancels the calls that use the turn and waits for them, but not longer
-// than patience. It returns false if they take longer.
+// enter adds a turn; leave removes it. leave cancels the calls that use the turn, and waits at most patience for them.
+// It returns false if they take longer.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
@@ -138,12 +138,11 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
 	return guard(e.session.agent, func() error { return f(ctx, e) })
 }
 
-// askLimit limits the time that an agent may take to answer a query about itself, including its start.
+// askLimit limits a query of an agent about itself, including the start of the agent.
 const askLimit = 30 * time.Second
 
 // Fill asks an agent how full the context of a session is, and which parts fill it. req resumes the session. turn is
-// the session's running turn, or empty. If the agent does not report its context, the error matches
-// errors.ErrUnsupported.
+// the session's running turn, or "". The error matches errors.ErrUnsupported if the agent does not report its context.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -153,8 +152,8 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent, for the same session as Fill. If the agent has none, the error
-// matches errors.ErrUnsupported.
+// Commands lists the commands and skills of an agent. It has the same parameters as Fill. The error matches
+// errors.ErrUnsupported if the agent has none.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -164,7 +163,7 @@ func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request
 	return list, err
 }
 
-// inquire asks a session a question. Only sessions that implement S can answer it.
+// inquire queries a session. The session must implement S.
 func inquire[S, A any](ctx context.Context, session cli.Session,
 	question func(S, context.Context) (A, error)) (answer A, err error) {
 	able, ok := session.(S)
@@ -174,9 +173,8 @@ func inquire[S, A any](ctx context.Context, session cli.Session,
 	return question(able, ctx)
 }
 
-// withSession calls f with a live session of a conversation. It uses the session of the running turn, or otherwise the
-// idle session. If the conversation has no idle session, withSession opens one, which the next turn then uses. It
-// starts no turn.
+// withSession calls f with a live session of a conversation: the session of the running turn, or else the idle session.
+// If there is none, withSession opens a session, which the next turn then uses. It starts no turn.
 func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID,
 	f func(context.Context, cli.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -184,7 +182,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	if turn != "" {
 		err := s.present.with(ctx, turn, cli.ErrNoTurn,
 			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
-		if !errors.Is(err, cli.ErrNoTurn) { // otherwise its session is already idle
+		if !errors.Is(err, cli.ErrNoTurn) { // otherwise the session is already idle
 			return err
 		}
 	}
@@ -211,7 +209,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	return err
 }
 
-// borrow takes the idle session of a conversation from the pool, or opens a session.
+// borrow returns the conversation's idle session from the pool, or opens a session.
 func (s *Service) borrow(ctx context.Context, entry *agentEntry, req cli.Request) (*pooled, error) {
 	req, err := s.ready(ctx, entry, req, nil)
 	if err != nil {

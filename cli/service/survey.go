@@ -12,13 +12,13 @@ import (
 	"ductor/lang"
 )
 
-// surveyWait limits the time that a sandbox may take to list the runs of the previous process, and to continue them.
+// surveyWait limits the time for a sandbox to list and continue the runs of the previous process of ductor.
 const surveyWait = 10 * time.Second
 
 // surveyAgain is the pause between attempts to list the runs of a sandbox that did not answer.
 const surveyAgain = 30 * time.Second
 
-// sighting is the list of runs of the previous process that one launcher found.
+// sighting contains the runs of the previous process of ductor that one launcher found.
 type sighting struct {
 	runEnv *runEnv
 	from   cli.Launcher
@@ -27,18 +27,18 @@ type sighting struct {
 }
 
 // Survey lists the runs of the previous process of ductor, and returns the state of each open turn. It adds sessions
-// with background work to the pool. It ends all other runs in the background; until they have ended, their
+// with background work to the pool. It ends all other runs in the background. Until these have ended, their
 // conversations start nothing. Call it once, before the first Run.
 //
-// It queries all environments at the same time. A sandbox has ten seconds. If it does not answer, its runs are ended as
-// soon as it does, and no turn starts there before that. Errors concern only this host.
+// Survey queries all environments at the same time. A sandbox has ten seconds. If a sandbox does not answer in time,
+// Survey ends its runs later, and no turn starts in the sandbox before that. Errors concern only this host.
 func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
 	var errs []error
-	rest := map[*runEnv][]leftTurn{} // runs that no open turn needs
+	rest := map[*runEnv][]leftTurn{} // runs without an open turn
 	taken := map[closeKey]bool{}
-	for _, t := range open { // this opens the environments of single conversations
+	for _, t := range open { // opens the environments of single conversations
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
@@ -50,7 +50,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // only stored marks count, not a launcher's
+			run.Marks = nil // a launcher's marks do not count; stored marks do
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, open, remains) {
 				taken[left.closeKey()] = true
@@ -61,7 +61,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var working []cli.RunID // runs with background work that this process attached to
+	var working []cli.RunID // runs with background work to which this process attached
 	for at, runs := range rest {
 		had := maps.Clone(taken)
 		all.Go(func() {
@@ -99,7 +99,7 @@ func (s *Service) sightings(ctx context.Context) []*sighting {
 	return list
 }
 
-// sight asks a launcher for the runs of the previous process. It gives up if a sandbox does not answer in time.
+// sight lists the previous process's runs of a launcher. It does not wait long for a sandbox.
 func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.LeftRun, error) {
 	if at.sandbox == "" {
 		return l.Left(ctx)
@@ -120,7 +120,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run if open turns started in it. It ignores turns of other environments.
+// claim keeps a run in which open turns started. It ignores turns of other environments.
 func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
 	for _, t := range open {
@@ -141,7 +141,7 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	left.run.Marks = slices.DeleteFunc(left.run.Marks, func(m cli.Mark) bool { return !m.OfTurn() })
 	for _, turn := range goOn {
 		mine := *left
-		mine.at = s.pool.left(left.closeKey(), left.run)
+		mine.at = s.pool.left(mine)
 		s.leftMu.Lock()
 		s.left[turn] = &mine
 		s.spareLocked(left.run.Run, 1)
@@ -157,7 +157,7 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
 		what := left.closeKey() // two processes of one session would corrupt each other's history
-		left.at = s.pool.left(what, left.run)
+		left.at = s.pool.left(left)
 		late := at.sandbox != "" && time.Now().After(until)
 		if taken[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
@@ -169,13 +169,13 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 	return adopted
 }
 
-// liveEntry returns the agent of a live run to which ductor can attach. It returns nil if ductor cannot attach, or if
-// the agent no longer runs in live mode.
+// liveEntry returns the agent of a live run if ductor can attach to the run and the agent still runs in live mode.
+// Otherwise it returns nil.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
-	entry := left.runEnv.agents[run.Agent]
+	entry := left.runEnv.entry(run.Agent)
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
-		return nil // an agent forged it, to belong to another conversation
+		return nil // an agent forged the run for another conversation
 	}
 	if entry == nil || s.modeSoFar(entry) != cli.Live || run.Mode != cli.Live || !run.Alive || run.Problem != "" {
 		return nil
@@ -183,8 +183,8 @@ func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	return entry
 }
 
-// adoptIdle adds the session of a run with background work to the pool. It does not check the agent's mode: if the mode
-// has changed, the next turn opens another session.
+// adoptIdle adds the session of a run with background work to the pool. It does not query the agent's modes: if the
+// mode has changed, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
 	entry := s.liveEntry(left)
@@ -204,8 +204,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed handles a sandbox if the runs of the previous process there are unknown or could not be ended. The turns of
-// these runs already count as ended. So missed retries in the background until the runs have ended.
+// missed handles a sandbox whose runs of the previous process are unknown or could not be ended. Their turns already
+// count as ended, so missed retries in the background until the runs have ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
@@ -234,8 +234,8 @@ func (s *Service) missed(at *runEnv, err error) {
 	})
 }
 
-// sighted ensures that ductor knows the runs of the previous process in an environment. It returns an error if that is
-// impossible.
+// sighted ensures that ductor knows the runs of the previous process in an environment. It returns an error if it
+// cannot.
 func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {
 	case at.look <- struct{}{}:
@@ -259,7 +259,7 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),
 				"run", run.Run, "agent", string(run.Agent))
 			left := leftTurn{runEnv: at, from: l, run: run}
-			left.at = s.pool.left(left.closeKey(), run)
+			left.at = s.pool.left(left)
 			s.endUseless(left)
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"ductor/cli"
 )
 
-// warmLimit limits the time for opening a session ahead of its turn. If the turn comes in that time, it waits for the
+// warmLimit limits the time for opening a session ahead of its turn. A turn that comes in this time waits for the
 // session.
 const warmLimit = time.Minute
 
-// Warm opens the session for req ahead of its turn, and returns at once. It opens a session only if the conversation
-// has no turn, and if that does not end the process of another conversation. It closes a session of this conversation
-// that does not fit.
+// Warm opens the session for req ahead of its turn, and returns at once. It does nothing if the conversation has a
+// turn, or if a process of another conversation would have to end. It closes a session of this conversation that does
+// not fit.
 //
-// The next Run uses the session if it fits; otherwise the session is closed after the idle limit. Warm ignores
+// The next Run uses the session if it fits. Otherwise the session is closed after the idle limit. Warm ignores
 // failures, because the turn reports them. A second Warm for a conversation replaces the first.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	entry, failure := s.at(req.Sandbox, agent)
@@ -25,7 +25,7 @@ func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}
-	if entry.runEnv.homes != nil && req.Session == "" { // its home is not known yet
+	if entry.runEnv.homes != nil && req.Session == "" { // the session's home is not known yet
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
@@ -48,11 +48,11 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if e == nil || err != nil {
 		return
 	}
-	session := e.session // a fitting one
+	session := e.session // set if the session fits
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // otherwise an unwanted one is gone before another is opened
+		if late != nil && !s.awaitLate(late) { // an unneeded session must be closed first
 			s.pool.giveUp(e)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Members maps the names of agent sessions to their receivers. The zero value is empty. Safe for concurrent use.
+// Members maps the IDs of agent sessions to their receivers. The zero value is empty. Safe for concurrent use.
 type Members[M receiver] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M
@@ -25,7 +25,7 @@ func (ms *Members[M]) Changed(c turn.Change) {
 	}
 }
 
-// Add adds m. It returns false if the session already has a different value.
+// Add adds m. It returns false if the session already has another value.
 func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	if _, taken := ms.Of(id); taken {
 		return false
@@ -44,7 +44,7 @@ func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.all[id] = m
 }
 
-// Remove removes m. It does nothing if the session has a different value in the meantime.
+// Remove removes m. It does nothing if the session has another value.
 func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

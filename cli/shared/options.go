@@ -15,11 +15,11 @@ type Options struct {
 	Framing    frames.Framing
 	Codec      rpc.Codec     // nil means rpc.JSON{}
 	Cancels    string        // see rpc.Options
-	StartLimit time.Duration // limit until a process is ready; 0 means DefaultStartLimit
-	// Goodbye is how long a process may take to end after its input is closed. It applies if the last session ended
-	// well. 0 means that the process is stopped at once.
+	StartLimit time.Duration // time until a process is ready; 0 means DefaultStartLimit
+	// Goodbye is how long a process may take to end after its input was closed. It applies if the last session ended
+	// normally. 0 stops the process at once.
 	Goodbye time.Duration
 }
 
-// DefaultStartLimit is the default of Options.StartLimit. It is long, because a busy small machine is slow.
+// DefaultStartLimit is the default of Options.StartLimit. It allows for a busy small machine.
 const DefaultStartLimit = 2 * time.Minute

@@ -8,8 +8,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Pool has the processes of one dialect. One lock guards the states of all processes. No method waits for anything
-// while it holds the lock. Safe for concurrent use.
+// Pool contains the processes of one dialect. One lock guards the states of all processes. No method blocks while it
+// holds the lock. Safe for concurrent use.
 type Pool[S Server] struct {
 	base
 	server func(*Process) S
@@ -22,7 +22,7 @@ func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 		server: server}
 }
 
-// make creates a process with a number of sessions.
+// make creates a process that counts the given number of sessions.
 func (p *Pool[S]) make(key string, sessions int) *Process {
 	proc := &Process{pool: &p.base, key: key, ready: make(chan struct{}),
 		use: occupancy{state: Starting, sessions: sessions}}
@@ -32,7 +32,7 @@ func (p *Pool[S]) make(key string, sessions int) *Process {
 	return proc
 }
 
-// Join adds a session to the process with this key. If no such process runs, Join starts one with command.
+// Join adds a session to the process with this key. If there is no such process, Join starts one with command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -43,13 +43,13 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		// The process has ended or will end soon. Other code handles that.
+		// The process has ended or is about to end, which other code handles.
 		_ = proc.Leave(context.WithoutCancel(ctx), Unused)
 	}
 }
 
-// reserve adds a session to the process with this key. If no such process exists, it creates one and returns true for
-// mine.
+// reserve adds a session to the process with this key. If there is no such process, it creates one. mine reports
+// whether it did.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	return proc.server.(S), nil
 }
 
-// start starts the process and lets the dialect greet it.
+// start starts the process, and lets the dialect prepare it with Greet.
 func (p *Process) start(command cli.Command) {
 	p.prepare(func(ctx context.Context) error {
 		prog, err := p.pool.opts.Launcher.Start(ctx, command)
@@ -85,7 +85,7 @@ func (p *Process) start(command cli.Command) {
 	})
 }
 
-// Private starts a process for one session. No other session joins that process.
+// Private starts a process for one session. No other session can join the process.
 func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
 	proc := p.make("", 1)
 	go proc.start(command)
@@ -106,8 +106,8 @@ func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	return proc.server.(S), true
 }
 
-// PID returns the PID of the process that a session with this key would join. It returns 0 if that process must be
-// started or is starting.
+// PID returns the PID of the process that a session with this key would join. It returns 0 if that process is not
+// ready.
 func (p *Pool[S]) PID(key string) int {
 	p.mu.Lock()
 	proc := p.open[key]

@@ -17,14 +17,14 @@ const stopSlack = 10 * time.Second
 
 // Server is the dialect's part of a process. It embeds the *Process.
 type Server interface {
-	// Notified, Requested and Changed are the methods of rpc.Handler. Turns use Process.Gone to detect the end of the
-	// output.
+	// Notified, Requested and Changed are the methods of rpc.Handler. Turns detect the end of the output by
+	// Process.Gone.
 	rpc.Handler
-	// Greet prepares a new process for sessions. Its error explains why the process cannot be used.
+	// Greet prepares a new process for sessions. It returns an error if the process cannot be used.
 	Greet(ctx context.Context) error
 	// Await prepares for a turn of the previous process of ductor that may be resumed. From then on it stores the
-	// agent's messages for that turn. kept is the value for Pool.Resume; it is nil if the mark is invalid. If no
-	// request resumes the turn in time, drop undoes Await.
+	// agent's messages for the turn. kept is the value for Pool.Resume, or nil if the mark is invalid. If no request
+	// resumes the turn in time, drop reverts Await.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
@@ -33,20 +33,20 @@ type Process struct {
 	pool   *base
 	key    string
 	server Server
-	run    cli.RunID // of a process that ductor attached to; empty for a process that was started here
+	run    cli.RunID // run to which ductor attached; empty for a process that was started here
 
 	ready chan struct{} // closed when the process has started or failed to start
 	life  lifetime
 
-	// The following fields are valid when ready is closed.
-	err  error // why the connection failed
+	// The following fields are valid once ready is closed.
+	err  error // why starting or attaching failed
 	prog cli.Process
 	peer *rpc.Peer
 
 	use occupancy // pool.mu guards it
 }
 
-// lifetime ends with a process, and with the goroutines that belong to it.
+// lifetime describes the life of a process and of the goroutines that belong to the process.
 type lifetime struct {
 	ctx     context.Context
 	end     context.CancelFunc
@@ -60,11 +60,11 @@ type base struct {
 	opts Options
 
 	mu       sync.Mutex
-	open     map[string]*Process    // processes that take sessions, by key
+	open     map[string]*Process    // processes that sessions may join, by key
 	attached map[cli.RunID]*Process // processes with turns to resume
 }
 
-// joinable returns the process with this key, if it takes sessions or will do so soon. mu is held.
+// joinable returns the process with this key if sessions may join it, or soon may. The caller holds mu.
 func (p *base) joinable(key string) *Process {
 	proc := p.open[key]
 	if proc != nil && proc.use.state == Ready && proc.exited() {
@@ -79,33 +79,33 @@ func (p *Process) Peer() *rpc.Peer { return p.peer }
 // Program returns the operating system's process.
 func (p *Process) Program() cli.Process { return p.prog }
 
-// Key returns the key that sessions of the process share.
+// Key returns the key of the process, which its sessions share.
 func (p *Process) Key() string { return p.key }
 
-// Life returns a context that is done when the process should end.
+// Life returns a context that is cancelled when the process is to end.
 func (p *Process) Life() context.Context { return p.life.ctx }
 
 // Gone returns a channel that is closed when the process has ended, or ductor has detached from it.
 func (p *Process) Gone() <-chan struct{} { return p.life.gone }
 
-// Failure returns the failure of a turn during which the process ended. It waits until the process has ended.
+// Failure returns the failure of a turn during which the process ended. It waits for the end.
 func (p *Process) Failure() *cli.Failure {
 	<-p.life.gone
 	f := *p.life.failure
 	return &f
 }
 
-// Go runs f on a goroutine that the end of the process waits for.
+// Go runs f on a goroutine for which the end of the process waits.
 func (p *Process) Go(f func()) { p.life.owned.Go(f) }
 
-// Alive reports whether the process takes sessions and turns.
+// Alive reports whether the process accepts sessions and turns.
 func (p *Process) Alive() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.use.state == Ready && !p.exited()
 }
 
-// PID returns the PID of a process that was ready, or 0 if it does not run.
+// PID returns the PID of a process that was ready, or 0 if the process is not running.
 func (p *Process) PID() int {
 	if p.exited() {
 		return 0
@@ -113,7 +113,8 @@ func (p *Process) PID() int {
 	return p.prog.PID()
 }
 
-// exited reports whether the program of a process that was ready has ended. Its output may still be read for a moment.
+// exited reports whether the program of a process that was ready has exited. Reading its output may take a moment
+// longer.
 func (p *Process) exited() bool {
 	select {
 	case <-p.prog.Done():
@@ -130,8 +131,8 @@ func (p *Process) State() State {
 	return p.use.state
 }
 
-// GivenUp reports whether the process stopped taking sessions before it ended. If a request failed in such a process,
-// it may succeed in another.
+// GivenUp reports whether the process stopped accepting sessions before it ended. A request that failed in such a
+// process may succeed in another one.
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -145,8 +146,8 @@ func (p *Process) Alone() bool {
 	return p.use.sessions <= 1
 }
 
-// prepare runs f in the background. f starts the process or attaches to it. If the process cannot be used, prepare ends
-// it.
+// prepare runs f in the background. f starts the process, or attaches to it. If the process cannot be used, prepare
+// ends it.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
 	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.StartLimit)
@@ -171,7 +172,7 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause combines err with the error of an attempt to fix err.
+// withCause joins err with more, the error of a cleanup after err.
 func withCause(err, more error) error {
 	if more == nil {
 		return err
@@ -186,7 +187,7 @@ func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is a Server that also ends the agent's process when the process's output has ended.
+// handler is a Server that also ends the agent's process after the end of the process's output.
 type handler struct {
 	Server
 	process *Process
@@ -223,7 +224,7 @@ func (p *Process) ended() {
 	})
 }
 
-// become changes to a state that takes no sessions. pool.mu is held.
+// become changes to a state in which no session may join. The caller holds pool.mu.
 func (p *Process) become(s State) {
 	p.use.become(s)
 	if p.pool.open[p.key] == p {
@@ -231,7 +232,7 @@ func (p *Process) become(s State) {
 	}
 }
 
-// Drain rejects further sessions and turns. It reports whether the caller's turn is the only one that is running.
+// Drain rejects further sessions and turns. It reports whether the caller's turn is the only running one.
 func (p *Process) Drain() (alone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -239,7 +240,7 @@ func (p *Process) Drain() (alone bool) {
 	return p.use.running <= 1
 }
 
-// drain is Drain with pool.mu held.
+// drain is like Drain, but the caller holds pool.mu.
 func (p *Process) drain() {
 	switch p.use.state {
 	case Starting, Ready, Attached:
@@ -247,7 +248,7 @@ func (p *Process) drain() {
 	}
 }
 
-// Stop ends the process with everything it started, and waits for its goroutines. Idempotent.
+// Stop ends the process with all its descendants, and waits for its goroutines. Idempotent.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.Drain()
 	p.life.end()

@@ -12,7 +12,7 @@ import (
 const resumeWait = time.Minute
 
 // Resume returns the value that Server.Await returned for a turn in a run of the previous process of ductor. It
-// attaches to the run only once, for the first of its turns. The process serves only these turns, and then ends. Errors
+// attaches to the run only for the first of the run's turns. The process serves only these turns, and then ends. Errors
 // are *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
@@ -24,7 +24,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
-		proc = p.make("", 1) // attaches
+		proc = p.make("", 1) // counts the attaching itself as a session
 		proc.run, proc.use.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
@@ -85,7 +85,8 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	p.use.running = len(all)
 }
 
-// claim removes a turn from the awaited turns and returns its kept value. It returns nil if the turn is not awaited.
+// claim removes a turn from the awaited turns, and returns the turn's kept value. It returns nil if the turn is not
+// awaited.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -94,7 +95,7 @@ func (p *Process) claim(turn cli.TurnID) (kept any) {
 	return kept
 }
 
-// expire gives up the turns that were not resumed in time.
+// expire drops the turns that no request resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
 	all := p.use.awaited

@@ -16,54 +16,55 @@ type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // messages wait in its inbox, and no turn gets them
-	PhaseNew     Phase = "new"     // created, and without a turn so far
+	PhaseOpening Phase = "opening" // its inbox collects messages, and no turn gets them
+	PhaseNew     Phase = "new"     // created, without a turn so far
 	PhaseIdle    Phase = "idle"
 	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for Turn
 	PhaseRunning Phase = "running" // a turn gets the messages
-	PhaseSpent   Phase = "spent"   // takes no further turn in this process, where child processes of one may still run
-	PhaseLeft    Phase = "left"    // detached: the next process of ductor reads the messages
+	PhaseSpent   Phase = "spent"   // accepts no further turn in this process: child processes of a turn may run
+	PhaseLeft    Phase = "left"    // detached; the next process of ductor reads the messages
 	PhaseClosed  Phase = "closed"
 )
 
 // AgentSession is the dialect's part of a Session in one process.
 type AgentSession[M any] interface {
 	// ID returns the agent's ID of the session. It is available after Open and after each turn. It does not change, but
-	// may be empty before the end of the first turn.
+	// may be empty until the end of the first turn.
 	ID() cli.AgentSessionID
 	Host() *Process // constant
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the settings of the session suit req. Session itself checks req.Resume and the process.
+	// Fits reports whether the session's settings suit req. Session itself checks req.Resume and the process.
 	Fits(req cli.Request) bool
-	// Check returns an error if the agent would not accept t.Req in any process. The current process may be dead.
+	// Check returns an error if the agent would accept t.Req in no process. The current process may have ended.
 	Check(t *Turn[M]) error
-	// Begin adjusts the session to t.Req and returns the dialect's part of the turn. If t was adopted, it adjusts
-	// nothing. It sends no prompt.
+	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
+	// prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
-	// Stop ends the process if its agent does not end a turn. It may spare a process in which other turns run.
+	// Stop ends the process of an agent that does not end a turn. It may spare a process in which other turns run.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Goodbye ends the session before it leaves its process, and returns how it leaves.
+	// Goodbye ends the session before the session leaves its process. It returns how the session leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
-	// Failure returns the failure for an error of the methods of AgentSession and AgentTurn.
+	// Failure converts an error of the methods of AgentSession and AgentTurn to a failure.
 	Failure(err error) *cli.Failure
 }
 
 // Dialect describes the sessions of a dialect.
 type Dialect[M any] struct {
-	// Join joins a process that suits req, and returns the session there. The session is not open yet. Its messages
-	// must be delivered to s.
+	// Join joins a process that suits req, and returns the session there. The session is not open yet. The dialect must
+	// deliver the session's messages to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
-	// Prompt is the beginning of the ids of requests that start turns. The next process of ductor recognizes such
-	// requests by it.
+	// Prompt is the prefix of the IDs of requests that start turns. The next process of ductor recognizes such requests
+	// by the prefix.
 	Prompt           string
 	Start, Interrupt time.Duration // see turn.Limits
 }
 
-// Session is a session in a process that it may share with others. If the process takes no more turns, the next turn
-// continues the session in another process.
+// Session is a session in a process that other sessions may share. If the process accepts no more turns, the session
+// continues in another process.
 //
-// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe at any time.
+// Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe for
+// concurrent use.
 type Session[M any] struct {
 	opts    *Options
 	dialect *Dialect[M]
@@ -71,15 +72,15 @@ type Session[M any] struct {
 	mu    sync.Mutex
 	phase Phase
 	id    cli.AgentSessionID // empty before the first opening
-	agent AgentSession[M]    // nil while it is in no process
+	agent AgentSession[M]    // nil while the session is in no process
 	inbox *turn.Queue[Item[M]]
-	turn  *Turn[M] // in preparation, or running
+	turn  *Turn[M] // the turn that is being prepared or running
 	left  adopted
-	over  chan struct{} // closed when Close is done; nil before Close or Detach
+	over  chan struct{} // closed when Close has finished; nil before Close or Detach
 	err   error         // the error of Close
 }
 
-// adopted is the position at which a turn began that the previous process of ductor started.
+// adopted is the position at which the previous process of ductor started a turn.
 type adopted struct {
 	mark cli.Mark
 	sent bool // its prompt reached the agent
@@ -90,23 +91,24 @@ func NewSession[M any, S Server](p *Pool[S], d *Dialect[M]) *Session[M] {
 	return &Session[M]{opts: &p.opts, dialect: d, phase: PhaseOpening, inbox: turn.NewQueue[Item[M]](0)}
 }
 
-// Adopt returns the session of a turn that a request may resume. sent is set if the turn's prompt reached the agent.
+// Adopt returns the session of a turn that a request may resume. sent reports whether the turn's prompt reached the
+// agent.
 func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *Session[M] {
 	s := &Session[M]{
 		opts: &agent.Host().pool.opts, dialect: d, phase: PhaseAdopted, inbox: turn.NewQueue[Item[M]](0),
 		id: agent.ID(), agent: agent, left: adopted{mark: m, sent: sent},
 	}
-	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // fails only with too many turns
+	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // fails only if there are too many turns
 	return s
 }
 
-// errClosed returns the failure of a session that was closed in the meantime.
+// errClosed returns the failure of a turn whose session was closed in the meantime.
 func (s *Session[M]) errClosed() *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "the session is closed")
 }
 
-// Open opens the session in a process. If that process stops taking sessions in the meantime, Open uses another. Errors
-// are *cli.Failure.
+// Open opens the session in a process. If the process stops accepting sessions in the meantime, Open uses another
+// process. Errors are *cli.Failure.
 func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	for {
 		agent, err := s.dialect.Join(ctx, s, req)
@@ -129,8 +131,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened stores the process in which the session was opened, and drops the messages that have arrived. It returns false
-// if the session is closed.
+// opened stores the session's part in its process, and drops messages that have arrived so far. It returns false if the
+// session is closed.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +147,7 @@ func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	return true
 }
 
-// reopen opens the session in another process. If the session has had no turn, it is created again.
+// reopen opens the session in another process. It creates a session without a turn anew.
 func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was, agent := s.phase, s.agent
@@ -173,14 +175,14 @@ func (s *Session[M]) leave(ctx context.Context, agent AgentSession[M], was Phase
 	return errors.Join(err, agent.Host().Leave(ctx, how))
 }
 
-// Agent returns the dialect's part of the session, or nil while it is in no process.
+// Agent returns the dialect's part of the session, or nil while the session is in no process.
 func (s *Session[M]) Agent() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.agent
 }
 
-// usable returns the agent's session. It returns nil if no turn may start in the agent's process.
+// usable returns the dialect's part of the session, or nil if no turn may start in its process.
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +227,8 @@ func (s *Session[M]) Info() cli.SessionInfo {
 	return info
 }
 
-// Running returns the dialect's part of the running turn, or nil. A turn counts as running from the sending of its
-// prompt to its end.
+// Running returns the dialect's part of the running turn, or nil. A turn is running from the sending of its prompt to
+// its end.
 func (s *Session[M]) Running() AgentTurn[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +246,7 @@ func (s *Session[M]) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decisi
 	return cli.ErrNotAsked
 }
 
-// Commands implements cli.Commander, for an AgentSession that is a cli.Commander.
+// Commands implements cli.Commander. The AgentSession must implement cli.Commander, too.
 func (s *Session[M]) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	agent := s.Agent()
 	if agent == nil {
@@ -292,7 +294,7 @@ func (s *Session[M]) Detach() {
 	}
 }
 
-// shut prevents further turns, and returns the current one. first is false if an earlier call already did so.
+// shut prevents further turns, and returns the current turn. first is false if an earlier call already did so.
 func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,9 +304,8 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove removes the session from its process and changes its phase to the given one. It returns the agent's session
-// and the previous phase. agent is nil if the session is in no process. Otherwise the caller must call Leave on the
-// agent's host.
+// remove removes the session from its process and sets its phase to to. It returns the dialect's part of the session
+// and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
 func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +314,7 @@ func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
 	return agent, was
 }
 
-// Deliver passes an item with a size in bytes to the turn. It returns false if no turn can receive it.
+// Deliver passes an item of size bytes to the turn. It returns false if no turn can receive the item.
 func (s *Session[M]) Deliver(i Item[M], size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,7 +325,7 @@ func (s *Session[M]) Deliver(i Item[M], size int) bool {
 	return s.phase == PhaseAdopted || s.phase == PhaseRunning || s.phase == PhaseLeft
 }
 
-// Changed delivers a change of the process's output.
+// Changed passes a change of the process's output to the turn.
 func (s *Session[M]) Changed(c turn.Change) {
 	i := Item[M]{Change: c}
 	if agent := s.Agent(); c.Lost != nil && agent != nil {
@@ -340,7 +341,7 @@ func (s *Session[M]) Inbox() *turn.Queue[Item[M]] {
 	return s.inbox
 }
 
-// begin directs all later messages to t. It returns false if the session takes no turn.
+// begin directs all later messages to t. It returns false if the session accepts no turn.
 func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +357,7 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	return true
 }
 
-// end stops directing messages to t, and returns the messages that t has not handled.
+// end stops directing messages to t. It returns the messages that t has not handled.
 func (s *Session[M]) end(t *Turn[M], to Phase) []Item[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

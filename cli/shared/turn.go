@@ -10,10 +10,10 @@ import (
 	"ductor/cli/turn"
 )
 
-// Item is something that a turn must handle: a message, the answer to its prompt, the reason why the prompt was not
-// sent, or a change of the output. An empty Item makes the turn check whether it is over.
+// Item is an input of a turn: a message, the answer to its prompt, the reason why the prompt was not sent, or a change
+// of the output. An empty Item makes the turn check whether it is over.
 type Item[M any] struct {
-	End     int64 // the offset in the output after it; 0 if it is not output
+	End     int64 // offset after the item in the output; 0 if the item is not output
 	Message M
 	Reply   *rpc.Message // the answer to the prompt
 	Unsent  error        // why the prompt was not sent
@@ -23,23 +23,23 @@ type Item[M any] struct {
 // PromptState is the state of the request that starts a turn.
 type PromptState string
 
-// The states of a prompt.
+// PromptState values.
 const (
 	PromptUnsent   PromptState = "unsent"
 	PromptSent     PromptState = "sent"
 	PromptAccepted PromptState = "accepted"
-	PromptFailed   PromptState = "failed" // it did not reach the agent, or the agent rejected it
+	PromptFailed   PromptState = "failed" // the prompt did not reach the agent, or the agent rejected it
 )
 
-// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
+// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods except Decide.
 type AgentTurn[M any] interface {
-	// Start emits the session's id, which is the first event. It emits nothing if the agent has not named the session
+	// Start emits the session's ID, which is the first event. It emits nothing if the agent has not named the session
 	// yet.
 	Start()
-	// Prompt returns the request that starts the turn. Turn sets its ID, Answered and Unsent. Prompt may have to ask
-	// the agent first.
+	// Prompt returns the request that starts the turn. Turn sets its ID, Answered and Unsent. Prompt may query the
+	// agent.
 	Prompt(ctx context.Context) (rpc.Prompt, error)
-	// Replied handles the answer to the prompt. An error means that the agent rejected the prompt.
+	// Replied handles the answer to the prompt. It returns an error if the agent rejected the prompt.
 	Replied(m rpc.Message) error
 	Handle(m M)
 	// Over reports whether the turn has ended. Turn calls it after each item.
@@ -47,8 +47,8 @@ type AgentTurn[M any] interface {
 	// Interrupt asks the agent to end the turn, without waiting.
 	Interrupt() error
 	Approvals() Approvals
-	// End returns the next phase of the session, and how the turn ended for its process. The caller calls Result after
-	// End. It does not call End for a turn that was detached.
+	// End returns the next phase of the session, and how the turn ended for its process. The caller calls Result
+	// afterwards. It does not call End for a detached turn.
 	End(end turn.End) (Phase, TurnEnd)
 	Late(m M) // handles a message after the end of the turn
 	Result(end turn.End) cli.Result
@@ -64,21 +64,21 @@ type Approvals interface {
 	Close(detached bool)
 }
 
-// Hopeless is an AgentTurn that detects that its agent repeats something that cannot succeed.
+// Hopeless is an AgentTurn that detects if its agent repeats something that cannot succeed.
 type Hopeless interface {
 	Hopeless() bool
 }
 
-// Turn is a turn of a Session. Only its goroutine may call its methods, except Check.
+// Turn is a turn of a Session. Only the turn's goroutine may call its methods, except Check.
 type Turn[M any] struct {
 	Req     cli.Request
 	Out     *turn.Emitter
 	Loop    *turn.Turn[Item[M]] // set before AgentTurn.Start
-	Adopted *cli.Mark           // where the previous process of ductor started the turn; nil for a new turn
+	Adopted *cli.Mark           // position at which the previous process of ductor started the turn; nil for a new turn
 
 	session *Session[M]
-	agent   AgentSession[M] // the session in the process of the turn
-	part    AgentTurn[M]    // the dialect's part
+	agent   AgentSession[M] // the dialect's part of the session
+	part    AgentTurn[M]    // the dialect's part of the turn
 	inbox   *turn.Queue[Item[M]]
 	prompt  prompt
 	ctx     context.Context
@@ -88,7 +88,7 @@ type Turn[M any] struct {
 
 type prompt struct {
 	id      string
-	state   PromptState // written by the turn's goroutine, with Session.mu
+	state   PromptState // the turn's goroutine writes it with Session.mu held
 	failure *cli.Failure
 }
 
@@ -106,7 +106,7 @@ func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Ev
 	t.finish(t.Loop.Run(t.ctx))
 }
 
-// setTurn makes the turn the current one, until the caller calls unset.
+// setTurn makes the turn the session's current turn, until the caller calls unset.
 func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 }
 
 // prepare makes the session ready for the turn. It counts the turn in the process, so that the process does not end
-// before the turn. If the process takes no more turns, prepare uses another one, which is safe because no prompt was
-// sent yet. An adopted turn is already counted.
+// before the turn. An adopted turn is already counted. If the process accepts no more turns, prepare uses another
+// process; this is safe because no prompt was sent yet.
 func (t *Turn[M]) prepare() error {
 	s, adopted := t.session, t.Adopted != nil
 	if t.ctx.Err() != nil && !adopted {
@@ -158,7 +158,7 @@ func (t *Turn[M]) prepare() error {
 	}
 }
 
-// begin starts to handle the messages of the session. It returns false if the session takes no turn.
+// begin starts to handle the session's messages. It returns false if the session accepts no turn.
 func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	if !t.session.begin(t, agent, part) {
 		return false
@@ -185,7 +185,7 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	return true
 }
 
-// Context returns the context of the turn. It is also cancelled when the session is closed.
+// Context returns the context of the turn. Closing the session cancels it, too.
 func (t *Turn[M]) Context() context.Context { return t.ctx }
 
 // PromptState returns the state of the request that starts the turn.
@@ -233,7 +233,7 @@ func (t *Turn[M]) send() {
 }
 
 func (t *Turn[M]) unsent(err error) {
-	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports that
+	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports ErrEnded
 		t.inbox.Put(Item[M]{Unsent: err}, 0)
 	}
 }
@@ -241,11 +241,11 @@ func (t *Turn[M]) unsent(err error) {
 // replied delivers the answer to the prompt.
 func (s *Session[M]) replied(m rpc.Message) { s.Deliver(Item[M]{End: m.End, Reply: &m}, len(m.Result)) }
 
-// handle handles one item. It reports whether the turn is over.
+// handle handles one item. It returns true if the turn is over.
 func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	switch {
 	case i.CaughtUp:
-		t.part.Approvals().Release() // the open requests are a part of the past
+		t.part.Approvals().Release() // the open requests are from before this process attached
 		t.Loop.Changed(i.Change)
 		t.caughtUp()
 	case i.Any():
@@ -266,7 +266,7 @@ func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	return over
 }
 
-// caughtUp sends the prompt if the previous process did not send it.
+// caughtUp sends the prompt if the previous process of ductor did not.
 func (t *Turn[M]) caughtUp() {
 	switch {
 	case t.prompt.state != PromptUnsent:
@@ -277,11 +277,11 @@ func (t *Turn[M]) caughtUp() {
 	}
 }
 
-// finish ends the turn for its session, emits the Result, and then ends the turn for the process.
+// finish ends the turn for the session, emits the Result, and then ends the turn for the process.
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
-	phase, leaves := PhaseLeft, EndDetached // from now on the next process answers the agent's requests
+	phase, leaves := PhaseLeft, EndDetached // the next process of ductor answers the agent's requests
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}
@@ -312,7 +312,7 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 	}
 }
 
-// Outcome returns the Result of a turn whose agent sent none.
+// Outcome returns the Result of a turn for which the agent sent none.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
 	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
 }

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// TurnEnd describes how a turn ended, from the view of its process.
+// TurnEnd describes how a turn ended for its process.
 type TurnEnd string
 
-// The ways a turn ends.
+// TurnEnd values.
 const (
 	EndOver TurnEnd = "over"
-	// EndLeftovers: child processes of the turn's tools may still run. They cannot be distinguished from the processes
-	// of other turns.
+	// EndLeftovers means that child processes of the turn's tools may still run. They cannot be distinguished from
+	// processes of other turns.
 	EndLeftovers TurnEnd = "leftovers"
 	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
 )
 
-// TurnStarted counts a turn, before the agent gets its prompt. A resumed turn is already counted. It returns false if
-// the process ends soon; the caller should then use another process.
+// TurnStarted counts a turn before the agent gets its prompt. A resumed turn is already counted. It returns false if
+// the process is about to end; the caller then uses another process.
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -26,8 +26,8 @@ func (p *Process) TurnStarted() bool {
 	return p.use.state == Ready
 }
 
-// TurnEnded stops counting a turn. If the process ends with its last turn, TurnEnded returns after the process has
-// ended.
+// TurnEnded stops counting a turn. If the process is to end with its last turn, TurnEnded waits for the end of the
+// process.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
 	if !p.count(end) {
@@ -39,7 +39,7 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	}
 }
 
-// count stops counting a turn, and reports whether the process must be stopped now.
+// count stops counting a turn. It reports whether the caller must stop the process now.
 func (p *Process) count(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -47,14 +47,14 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	switch {
 	case end == EndDetached && p.use.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.use.state != Detached: // the next process ends it together with its turns
+	case end == EndLeftovers && p.use.state != Detached: // the next process of ductor ends it
 		p.become(Ending)
 	}
 	return p.use.state == Ending && p.use.running == 0
 }
 
 // StopAlone rejects further sessions and turns. It stops the process at once if no other turn runs in it. Otherwise the
-// process ends with the last of its turns.
+// process ends with its last turn.
 func (p *Process) StopAlone(ctx context.Context, grace time.Duration) error {
 	if !p.Drain() {
 		return nil

@@ -1,5 +1,5 @@
-// Package stored lists the sessions in an agent's own files, for the dialects: each dialect defines where the files are
-// and how to parse a line.
+// Package stored lists the sessions in an agent's own files. The dialects define where the files are and how to parse a
+// line.
 //
 // The package reads limited parts of a limited number of files. If this host does not see the files, it reads them
 // through ductor-runner. It changes nothing.
@@ -18,33 +18,33 @@ import (
 	"ductor/cli/stored/files"
 )
 
-// Files selects the files that contain sessions. List sets its Most.
+// Files selects the files that contain sessions. List sets its field Most.
 type Files = files.Query
 
 // Line is a parsed line of a file. Missing values are empty.
 type Line struct {
 	ID     cli.AgentSessionID
 	Dir    string
-	Prompt string // of the user
-	Hidden bool   // the file is not a session that users resume, but for example a sub-agent's
+	Prompt string // the user's prompt
+	Hidden bool   // users cannot resume the session, for example because it is a sub-agent's
 }
 
 const (
-	filesMost   = 15 // of one agent
+	filesMost   = 15 // per agent
 	promptBytes = 400
 	wait        = 5 * time.Second
 )
 
-// idShape matches valid IDs. Other text could mean something else in an argument or a path.
+// idShape matches valid session IDs. Any other text could have a special meaning in an argument or a path.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // Source describes how to find an agent's sessions.
 type Source struct {
 	Agent    cli.Agent
 	Launcher cli.Launcher
-	Env      []string // of the agent's processes
+	Env      []string // environment of the agent's processes
 	Files    Files
-	Parse    func(line []byte) Line // accepts truncated and foreign lines too
+	Parse    func(line []byte) Line // accepts truncated and foreign lines, too
 }
 
 // List returns the sessions of a directory, the newest first.
@@ -90,7 +90,7 @@ func (s Source) find(ctx context.Context) ([]files.File, error) {
 	return found, json.Unmarshal(raw, &found)
 }
 
-// merge adds the lines of a file to s. It returns false if the session should not be listed.
+// merge adds the lines of a file to s. It returns false if the session is not for users.
 func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	for _, part := range [][]byte{f.Head, f.Tail} {
 		for text := range bytes.Lines(part) {
@@ -105,7 +105,7 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 				s.Dir = l.Dir
 			}
 			prompt := cli.OneLine(l.Prompt, promptBytes)
-			if prompt == "" { // or only a picture
+			if prompt == "" { // or the prompt is only a picture
 				continue
 			}
 			s.Last = prompt
@@ -117,11 +117,11 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	return true
 }
 
-// HasDir returns the JSON text of dir as a working directory, for Files.Has.
+// HasDir returns the JSON string of dir as a file contains it, for Files.Has.
 func HasDir(dir string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false) // agents do not escape < and &
-	_ = e.Encode(dir)      // a text can always be encoded
+	_ = e.Encode(dir)      // a string can always be encoded
 	return `"cwd":` + string(bytes.TrimSpace(out.Bytes()))
 }

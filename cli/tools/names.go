@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the tools that belong to no kind, and the tool kinds of the Agent Client Protocol. It includes the tools
-// of the versions that test/agents pins, and of older versions.
+// others lists the agents' tools without a kind, and the tool kinds of the Agent Client Protocol. The names are from
+// the versions that test/agents pins, and from older versions.
 func others() []string {
 	return []string{
 		// Claude
@@ -43,8 +43,8 @@ func others() []string {
 	}
 }
 
-// KindOf returns the kind of a tool. name is the tool's name in any agent or in the Agent Client Protocol. It returns
-// "" if the tool has no kind.
+// KindOf returns the kind of a tool, or "" if the tool has none. name is the tool's name in any agent, or its kind in
+// the Agent Client Protocol.
 func KindOf(name string) string {
 	switch name {
 	case "execute":
@@ -68,13 +68,12 @@ func known() []string {
 	return all
 }
 
-// ofSomeServer reports whether a name could be a tool of an MCP server. Those names are unknown in advance.
+// ofSomeServer reports whether a name may belong to a tool of an MCP server. Such names are not known in advance.
 func ofSomeServer(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
-// Check returns an error if a name cannot be in a tool list. It returns nil if the name can apply to at least one
-// agent.
+// Check returns an error if a name cannot be in a tool list. A name is valid if it can concern at least one agent.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)
 	bare, _, _ := strings.Cut(name, "(")
@@ -92,7 +91,7 @@ func Check(name string) error {
 	}
 }
 
-// meant returns a question to the user: whether they meant the most similar name. It ignores case.
+// meant returns a question to the user with the most similar name, such as "did you mean …?". It ignores case.
 func meant(name string, all []string) string {
 	slices.Sort(all)
 	lower := make([]string, len(all))
@@ -121,7 +120,7 @@ func CheckList(list cli.ToolList) error {
 	return nil
 }
 
-// CheckOnly is Check for the Only part of a list. Only whole tools may be there, not rules.
+// CheckOnly returns an error if a name cannot be in the Only part of a list. Only accepts whole tools, not rules.
 func CheckOnly(name string) error {
 	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
 		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)

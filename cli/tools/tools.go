@@ -1,5 +1,5 @@
 // Package tools translates lists of tools into the agents' own words: "shell" is Bash for Claude and run_shell_command
-// for Gemini. It has the only table of these names. It also combines the lists that apply to a turn.
+// for Gemini. It contains the only table of these names. It also combines the lists that apply to a turn.
 //
 // The package does NOT enforce a list. The dialect enforces it, together with the code that answers the agent's
 // requests.
@@ -13,15 +13,15 @@ import (
 	"ductor/cli"
 )
 
-// row has the tools of one kind, by agent.
+// row contains the tools of one kind, by agent.
 type row struct {
 	kind string
 	own  map[cli.Agent][]string
 }
 
-// table lists the agents' tools of each kind. It has the names of the versions that test/agents pins, and the different
-// names of older versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex
-// reads and searches with its shell.
+// table lists the agents' tools of each kind, with the names in the versions that test/agents pins and in older
+// versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex reads and
+// searches with its shell.
 func table() []row {
 	return []row{
 		{"shell", map[cli.Agent][]string{
@@ -56,7 +56,7 @@ func table() []row {
 	}
 }
 
-// Kinds lists the generic names, except names of servers.
+// Kinds lists the generic names of tools.
 func Kinds() []string {
 	var all []string
 	for _, r := range table() {
@@ -65,8 +65,8 @@ func Kinds() []string {
 	return all
 }
 
-// ReadOnly returns the list for an agent that may only read its project and the web. held is false for an agent that no
-// list can limit. Codex has no option to select its tools. It loses its shell, so it cannot read any files.
+// ReadOnly returns a list for an agent that may only read its project and the web. It returns false if no list can
+// limit the agent. Codex cannot select tools, so it loses its shell and cannot read any files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
@@ -77,8 +77,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines lists in an agent's own words. A tool is permitted if it is in every Only that is not empty, and in no
-// Denied. For returns an error if the agent cannot be limited in this way.
+// For combines lists in an agent's own words. It permits a tool that is in every non-empty Only and in no Denied. It
+// returns an error if the agent cannot be limited in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -143,8 +143,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	return req, nil
 }
 
-// LimitsTurns reports whether an agent supports cli.Request.MaxTurns: it ends a turn after that many answers of its
-// model.
+// LimitsTurns reports whether an agent supports cli.Request.MaxTurns, the limit of the model's answers in a turn.
 func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
 
 // without removes absent servers from lists, because a server that does not run needs no limit. It returns an error if
@@ -170,8 +169,7 @@ func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// Own translates names into the agent's own words. It omits names that only other agents have, because this agent has
-// no such tool.
+// Own translates names into the agent's own words. It omits the names of other agents' tools.
 func Own(agent cli.Agent, names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -187,7 +185,7 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// Reading returns those names whose tools change nothing.
+// Reading returns the names whose tools change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		r, _ := rowOf(name)
@@ -195,8 +193,8 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied returns the agent's tools for a denied name. If the name is a tool of another agent, it stands for all tools
-// of the same kind.
+// denied returns the agent's tools for a denied name. The name of another agent's tool stands for all tools of the same
+// kind.
 func denied(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
@@ -208,8 +206,7 @@ func denied(agent cli.Agent, name string) ([]string, error) {
 	return r.own[agent], nil
 }
 
-// rowOf returns the row of the table for name, the name of a kind of tools or of an agent's tool. It ignores a rule in
-// parentheses after the name.
+// rowOf returns the row for a kind of tools, or for an agent's tool. It ignores a rule in parentheses after the name.
 func rowOf(name string) (row, bool) {
 	name, _, _ = strings.Cut(name, "(")
 	for _, r := range table() {

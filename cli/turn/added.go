@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Added holds the messages that are sent into a running turn, by the dialect's own IDs. The zero value holds none. Safe
-// for concurrent use.
+// Added contains the messages that were steered into a running turn, by the dialect's IDs. The zero value is empty.
+// Safe for concurrent use.
 type Added struct {
 	mu   sync.Mutex
 	all  []added // in order
@@ -17,20 +17,20 @@ type Added struct {
 
 type added struct {
 	id    string
-	turn  cli.TurnID // of the message in the user's queue; empty if unknown
+	turn  cli.TurnID // ID of the message's own turn in the user's queue; empty if unknown
 	state addedState
 }
 
 type addedState int
 
 const (
-	waits addedState = iota // the agent's model has not read it yet
+	waits addedState = iota // the agent's model has not read the message
 	takenUp
 	givenBack
 )
 
-// Add adds a message that is about to be sent. isNew is false if the message was added before. over is true if the turn
-// has ended and accepts no messages.
+// Add adds a message before it is sent. isNew is false if the message was added before. over is true if the turn
+// accepts no more messages.
 func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,12 +41,13 @@ func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
 	return isNew, a.over
 }
 
-// index returns the index of a message, or -1. mu is held.
+// index returns the index of a message, or -1. The caller holds mu.
 func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent records the agent's name for a message. An empty name means that the message did not reach the agent.
+// Sent replaces the ID of a message by the agent's ID for it. An empty ID means that the message did not reach the
+// agent.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,10 +74,10 @@ func (a *Added) become(id string, state addedState) {
 	}
 }
 
-// All returns the names of all messages, in order.
+// All returns the IDs of all messages, in order.
 func (a *Added) All() []string { return a.names(waits, takenUp, givenBack) }
 
-// Waiting returns the names of the messages that the agent's model has not read, in order.
+// Waiting returns the IDs of the messages that the agent's model has not read, in order.
 func (a *Added) Waiting() []string { return a.names(waits) }
 
 func (a *Added) names(states ...addedState) (names []string) {
@@ -90,7 +91,7 @@ func (a *Added) names(states ...addedState) (names []string) {
 	return names
 }
 
-// Unread returns the messages that the agent gave back, for Result.Unread.
+// Unread returns the turns of the messages that the agent gave back, for Result.Unread.
 func (a *Added) Unread() (turns []cli.TurnID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,8 +103,7 @@ func (a *Added) Unread() (turns []cli.TurnID) {
 	return turns
 }
 
-// End reports whether the turn may end because no message is waiting. If it returns true, the turn accepts no more
-// messages.
+// End reports whether the turn may end: no message is waiting. If it returns true, the turn accepts no more messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +111,7 @@ func (a *Added) End() bool {
 	return a.over
 }
 
-// Close makes the turn accept no more messages, even if some are waiting. It reports whether some are.
+// Close makes the turn accept no more messages. It reports whether some messages are waiting.
 func (a *Added) Close() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +119,7 @@ func (a *Added) Close() (left bool) {
 	return a.waiting()
 }
 
-// waiting reports whether a message is waiting. mu is held.
+// waiting reports whether a message is waiting. The caller holds mu.
 func (a *Added) waiting() bool {
 	return slices.ContainsFunc(a.all, func(m added) bool { return m.state == waits })
 }

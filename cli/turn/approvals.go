@@ -7,21 +7,21 @@ import (
 	"ductor/cli"
 )
 
-// Pending is a request or question of an agent that waits for the user. About is the dialect's data about it.
+// Pending is a request or question of an agent to the user. About is the dialect's data about it.
 type Pending[A any] struct {
 	ID    cli.ApprovalID // the same after a restart
 	About A
 	// Ask returns the event for the user: an ApprovalAsked or a QuestionAsked. It returns nil if the dialect has
-	// answered the agent without the user. The goroutine of the turn calls it once, when the user should be asked.
+	// answered the agent itself. The goroutine of the turn calls it once, when the user is to see the request.
 	Ask func() cli.Event
 }
 
-// maxPending limits the open requests of a turn. Requests beyond the limit are dropped.
+// maxPending limits the open requests of a turn. Approvals drops requests beyond the limit.
 const maxPending = 1 << 10
 
-// Approvals holds the open requests of one turn. Only the goroutine of the turn may call Add, Release, Withdraw and
+// Approvals contains the open requests of one turn. Only the goroutine of the turn may call Add, Release, Withdraw and
 // Close, because they use its Emitter. The other methods are safe for concurrent use. A nil Approvals is always empty;
-// it is for a turn that no user attends.
+// it is for a turn without a user.
 type Approvals[A any] struct {
 	out *Emitter
 
@@ -36,23 +36,23 @@ type approvalsPhase int
 
 const (
 	taking approvalsPhase = iota
-	held                  // requests may have been answered since: the user is asked after Release
+	held                  // requests may already be answered, so users see them only after Release
 	closed
 )
 
-// NewApprovals creates the Approvals of a turn. It does not ask again about answered requests.
+// NewApprovals creates the Approvals of a turn. It ignores requests with the IDs in answered.
 func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] {
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold delays all requests until Release, because they belong to the past of an adopted turn.
+// Hold delays all requests until Release. They are from the past of an adopted turn, and may be answered.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held
 	}
 }
 
-// Release asks the user about the requests that are still open.
+// Release shows the user the requests that are still open.
 func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
@@ -65,7 +65,7 @@ func (a *Approvals[A]) Release() {
 	a.tell()
 }
 
-// Add asks the user about a request, unless the request was answered or is already open.
+// Add shows the user a request, unless the request was answered or is already open.
 func (a *Approvals[A]) Add(p Pending[A]) {
 	a.mu.Lock()
 	if a.index(p.ID) < 0 && len(a.open) < maxPending && a.phase != closed && !slices.Contains(a.answered, p.ID) {
@@ -75,12 +75,12 @@ func (a *Approvals[A]) Add(p Pending[A]) {
 	a.tell()
 }
 
-// index returns the index of an open request, or -1. mu is held.
+// index returns the index of an open request, or -1. The caller holds mu.
 func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell passes on the requests about which the user has not been asked. The answer may come before Pass returns.
+// tell emits the requests that the user has not seen. The answer may come before Pass returns.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]
@@ -105,15 +105,15 @@ func (a *Approvals[A]) tell() {
 	}
 }
 
-// Take removes the request with this ID, so that the caller can answer it. It returns false if the agent does not wait
-// for an answer.
+// Take removes the request with this ID, so that the caller can answer it. It returns false if there is no such
+// request.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	about, err := a.TakeIf(id, func(A) error { return nil })
 	return about, err == nil
 }
 
-// TakeIf is Take with a check: if check returns an error, the request stays. It returns ErrNotAsked if the agent does
-// not wait for the request.
+// TakeIf is like Take, but keeps the request if check returns an error. It returns ErrNotAsked if there is no such
+// request.
 func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
 		return about, cli.ErrNotAsked
@@ -133,14 +133,14 @@ func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, 
 	return about, nil
 }
 
-// Answered lists all answered requests.
+// Answered returns the IDs of all answered requests.
 func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.answered)
 }
 
-// Withdraw removes the requests that the agent no longer waits for, and returns them.
+// Withdraw removes the requests that match gone, because the agent no longer waits for them. It returns them.
 func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
 	removed, told := a.remove(gone)
 	for _, id := range told {
@@ -165,7 +165,7 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests that match gone. told lists those removed requests about which the user had been asked.
+// remove removes the requests that match gone. told lists the removed requests that the user has seen.
 func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil
@@ -185,7 +185,7 @@ func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.Approv
 	return removed, told
 }
 
-// Waiting is the function for Loop.Waiting. The code that answers must wake the loop.
+// Waiting reports whether the agent waits for the user; see Loop.Waiting.
 func (a *Approvals[A]) Waiting() bool {
 	if a == nil {
 		return false

@@ -6,11 +6,11 @@ import (
 	"ductor/cli"
 )
 
-// Change is an event of the stream of an agent's messages that is no message. Queues deliver it at its place between
-// the messages. Exactly one field is set.
+// Change is an event in the stream of an agent's output that is not a message. Queues deliver it in order with the
+// messages. Exactly one field is set.
 type Change struct {
-	Lost     *cli.LostOutput // a part of the output is missing
-	CaughtUp bool            // all output from before ductor attached has been delivered; comes once
+	Lost     *cli.LostOutput // a part of the output is lost
+	CaughtUp bool            // all output from before ductor attached was delivered; comes once
 	Ended    bool            // the output has ended
 }
 

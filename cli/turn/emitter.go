@@ -8,29 +8,29 @@ import (
 	"ductor/cli"
 )
 
-// Emitter enforces the contract of Event for a provider. It assigns text to messages by keys, so that a retry replaces
-// the text that it repeats. It ends every tool, and passes on only one Result. One Emitter serves one turn. It is not
-// safe for concurrent use.
+// Emitter enforces the contract of cli.Event for a provider. It assigns text to messages by keys, so that a retry
+// replaces the text that it repeats. It ends every tool, and emits a single Result. An Emitter serves one turn. It is
+// not safe for concurrent use.
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
 	emit    func(cli.Event)
 	started time.Time
 
-	session   *cli.SessionStarted // nil until the agent names it
+	session   *cli.SessionStarted // nil until the agent names its session
 	taken     bool                // the prompt was accepted
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
-	again     int             // the length of the answer up to a block that was given up; see GiveUp
+	again     int             // length of the answer before the text that was given up; see GiveUp
 	tools     []openTool
 	done      bool
-	replaying bool // the events happened before ductor attached
+	replaying bool // the events are from before ductor attached
 }
 
 type textBlock struct {
 	key   string // message ID and index, as the provider chose
-	start int    // offset of the block in the answer, including its separator
-	sep   int    // length of that separator
+	start int    // offset of the block and its separator in the answer
+	sep   int    // length of the separator
 }
 
 type openTool struct {
@@ -38,13 +38,13 @@ type openTool struct {
 	started time.Time
 }
 
-// NewEmitter creates an Emitter that passes events to emit. now is the clock for durations.
+// NewEmitter creates an Emitter that passes events to emit. now returns the time for durations.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// replay marks the following events as past, until CaughtUp. They happened at the time that timestamp returns, unless
-// that is zero. replay also sets the turn's start to that time.
+// replay gives the following events the time that timestamp returns, until CaughtUp. A zero time is ignored. The first
+// other time is also the start of the turn.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
@@ -56,16 +56,19 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
-// Now returns the time of the event that is being handled.
+// Replaying reports whether the current event happened before ductor attached. Later output may already show that the
+// agent recovered from it.
+func (e *Emitter) Replaying() bool { return e.replaying }
+
+// Now returns the time of the current event.
 func (e *Emitter) Now() time.Time { return e.now() }
 
-// Session names the agent's session and model. It passes on the first call, and later calls that change the session or
-// the model.
+// Session emits the agent's session and model, at the first call and if one of them changes.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
 
-// Started is Session for an agent with more to report.
+// Started is like Session, with more details.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
 	if e.done || e.session != nil && *e.session == next {
@@ -79,8 +82,8 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	}
 }
 
-// named returns only the name of a model. It returns "" if the agent chooses a model itself. It removes the route,
-// which Qwen Code writes as $runtime|openai|NAME(openai).
+// named returns the name of a model without its route, which Qwen Code writes as $runtime|openai|NAME(openai). It
+// returns "" if the agent chooses the model itself.
 func named(model cli.ModelID) cli.ModelID {
 	id := string(model)
 	if i := strings.LastIndexByte(id, '|'); i >= 0 {
@@ -92,7 +95,7 @@ func named(model cli.ModelID) cli.ModelID {
 	return cli.ModelID(id)
 }
 
-// busiest returns the model that wrote most, or "". Gemini counts the usage of unknown models as "auto".
+// busiest returns the model with the most output, or "". It skips "auto", under which Gemini counts unknown models.
 func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	for id, u := range all {
 		if named(id) == "" {
@@ -108,8 +111,7 @@ func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 // Named reports whether the agent has named its session.
 func (e *Emitter) Named() bool { return e.session != nil }
 
-// Accepted emits that the agent's session contains the prompt. It passes on only the first call, and not before the
-// session has a name.
+// Accepted emits PromptAccepted. Only the first call has an effect. The event waits until the session has a name.
 func (e *Emitter) Accepted() {
 	if e.done || e.taken {
 		return
@@ -119,9 +121,8 @@ func (e *Emitter) Accepted() {
 	}
 }
 
-// Text appends delta to the block called key. If the block does not exist or is no longer the last, Text opens a new
-// block at the end of the answer. It reports whether the words are new. They are not if they repeat words that were
-// given up.
+// Text appends delta to the block called key. If the last block has another key, Text starts a new block at the end of
+// the answer. It reports whether the words are new. They are not new if they repeat words that were given up.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -132,8 +133,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText sets the whole text of the block called key, which replaces the text of its deltas. It retracts and emits
-// only the difference. It does not change a block that is no longer the last.
+// FullText sets the complete text of the block called key. It retracts and emits only the difference to the streamed
+// text. It changes only the last block.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -148,7 +149,7 @@ func (e *Emitter) FullText(key, text string) {
 		e.Text(key, text)
 		return
 	}
-	if text == "" { // nor should the separator stay
+	if text == "" { // removes the separator, too
 		e.retract(e.length() - e.blocks[last].start)
 		e.blocks = e.blocks[:last]
 		return
@@ -161,9 +162,9 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp records that the agent gave up the last block and will write it again. It does nothing if the last block is
-// not called key. The old words stay until the new words differ, so that the chat does not flicker if a stream breaks
-// repeatedly. If the turn fails, the old words stay permanently.
+// GiveUp records that the agent will write the last block again, if that block is called key. The old words stay until
+// the new words differ, so that the chat does not flicker if a stream breaks repeatedly. If the turn fails, the old
+// words remain in the answer.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
@@ -205,7 +206,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	e.emit(t)
 }
 
-// ToolChange replaces the line of an open tool by t.
+// ToolChange replaces the description of an open tool by t.
 func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) < 0 {
 		return
@@ -216,7 +217,7 @@ func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	e.emit(cli.ToolChanged{ToolStarted: t})
 }
 
-// ToolEnd emits t if the tool is open. If t has no duration, ToolEnd sets it to the time since the tool's start.
+// ToolEnd emits t if the tool is open. It fills in a missing duration.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)
 	if e.done || i < 0 {
@@ -229,8 +230,8 @@ func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	e.emit(t)
 }
 
-// Pass emits an event that has no method of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and
-// the agent's requests.
+// Pass emits an event that has no method here: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and the
+// agent's requests.
 func (e *Emitter) Pass(ev cli.Event) {
 	if _, ok := ev.(cli.CaughtUp); ok {
 		e.replaying = false
@@ -254,7 +255,7 @@ func (e *Emitter) length() int {
 	return e.text.Len()
 }
 
-// forget retracts the text that was given up and not repeated.
+// forget retracts text that was given up and not repeated.
 func (e *Emitter) forget() {
 	if e.again >= 0 {
 		e.retract(0)
@@ -264,8 +265,8 @@ func (e *Emitter) forget() {
 // Finished reports whether the Result was emitted.
 func (e *Emitter) Finished() bool { return e.done }
 
-// Finish ends open tools and emits r. It fills in the text, session, model and duration if they are empty. If the turn
-// continues without ductor, its tools stay open, because they are running. Only the first call has an effect.
+// Finish ends open tools and emits r. It fills in missing text, session, model and duration. If the turn continues
+// without ductor, its tools stay open, because they are running. Only the first call has an effect.
 func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
@@ -281,7 +282,7 @@ func (e *Emitter) Finish(r cli.Result) {
 		r.AgentSessionID = cmp.Or(r.AgentSessionID, e.session.AgentSessionID)
 		r.Model = cmp.Or(named(r.Model), e.session.Model)
 	}
-	if r.Model == "" { // the agent chose one itself
+	if r.Model == "" { // the agent chose the model itself
 		r.Model = busiest(r.ByModel)
 	}
 	if r.Duration == 0 {
@@ -305,12 +306,12 @@ func (e *Emitter) open(key string) {
 
 const blockSeparator = "\n\n"
 
-// MaxAnswer limits the bytes of an answer. Text beyond the limit is dropped, and the answer contains a note about that.
+// MaxAnswer limits the size of an answer in bytes. A note in the answer replaces the text beyond the limit.
 const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add reports whether it emitted anything.
+// add appends s to the answer. It reports whether it emitted anything.
 func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
@@ -334,7 +335,7 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// retract removes n bytes from the end of the answer, and all text that was given up.
+// retract removes the last n bytes of the answer, and all text that was given up.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
 	e.again = -1
@@ -356,7 +357,7 @@ func (e *Emitter) toolOpen(id cli.ToolID) int {
 	return -1
 }
 
-// commonPrefix returns the length of the longest common prefix of a and b that does not split a character.
+// commonPrefix returns the length of the longest common prefix of a and b that ends at a character boundary.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

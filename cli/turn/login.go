@@ -22,9 +22,9 @@ var (
 	loginCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`) })
 )
 
-// DeviceLogin runs the agent's log-in program. When the program has printed the page and the code, it passes both to
-// show. It returns when the program has ended; the error contains the last words of the program. If ctx ends,
-// DeviceLogin kills the program.
+// DeviceLogin runs the agent's log-in program. It passes the web page and the code in the output to show. It returns
+// when the program has ended; the error contains the program's last words. When ctx ends, DeviceLogin kills the
+// program.
 func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command,
 	show func(cli.DeviceCode)) error {
 	p, err := l.Start(ctx, cmd)
@@ -48,8 +48,8 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	return stopErr
 }
 
-// readCode reads a program's output to its end, and passes the page and the code in it to show. last is the last line
-// of the output.
+// readCode reads a program's output to its end. It passes the web page and the code in the output to show. last is the
+// last line of the output.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -72,13 +72,13 @@ func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last st
 	return last, shown
 }
 
-// Account is a dialect's way to check whether its agent can be used.
+// Account describes how to check whether an agent can be used.
 type Account struct {
 	Agent        cli.Agent
-	Env          []string // of the agent's processes
-	Install, Fix string   // how to fix a missing agent, and a missing log-in
-	Keys         []string // variables of Env that count as a log-in; one is enough
-	// Else returns the method of the log-in if none of Keys is set. It returns "" if the agent is not logged in.
+	Env          []string // environment of the agent's processes
+	Install, Fix string   // advice for a missing agent, and for a missing log-in
+	Keys         []string // variables in Env that count as a log-in; one is enough
+	// Else returns the log-in method if none of Keys is set, or "" if the agent is not logged in.
 	Else func(ctx context.Context) string
 }
 
@@ -97,20 +97,20 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 		auth.Method = a.Keys[i]
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
 		auth.State, auth.Fix = cli.Installed, a.Fix
-		if ctx.Err() != nil { // the check was not finished
+		if ctx.Err() != nil { // the check was interrupted
 			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "it did not answer in time")
 		}
 	}
 	return auth
 }
 
-// versionWait limits the time for asking an agent's version. The agent needs time because nothing of it is loaded yet.
+// versionWait limits the query of an agent's version. The agent needs most of that time to load.
 const versionWait = 15 * time.Second
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
 
-// Version returns the version of an agent's program. It returns "" if the program prints no version, and an error if
-// the program does not run.
+// Version returns the version of an agent's program, or "" if the program prints none. It returns an error if the
+// program does not run.
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,
 		For: cli.Purpose{Agent: agent}}, versionWait)

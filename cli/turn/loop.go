@@ -14,12 +14,12 @@ const DefaultInterruptWait = 30 * time.Millisecond
 
 // Limits are the time limits of a turn. Zero values mean the defaults.
 type Limits struct {
-	Start     time.Duration // silence before Turn.Accepted that ends the turn; zero for an agent without Accepted
-	First     time.Duration // the same for a program of a Stream without any output so far; zero means Stall
+	Start     time.Duration // like Stall, until Turn.Accepted; zero for an agent without Accepted
+	First     time.Duration // like Stall, until the first output of a Stream's program; zero means Stall
 	Stall     time.Duration // silence that ends the turn
-	ToolStall time.Duration // the same while a tool is open
-	Interrupt time.Duration // time for any reaction to an interrupt
-	Grace     time.Duration // time from the interrupt to SIGKILL, at most
+	ToolStall time.Duration // silence that ends the turn while a tool is open
+	Interrupt time.Duration // for any reaction to an interrupt
+	Grace     time.Duration // from the interrupt to SIGKILL, at most
 }
 
 // LimitsOf returns the limits of a dialect with options o.
@@ -38,56 +38,56 @@ func (l Limits) orDefault() Limits {
 // Source is a turn's connection to its agent. Stream.Turn creates its own.
 type Source[T any] struct {
 	In   *Queue[T]
-	Gone <-chan struct{} // closed when the process has ended and all its output is in the queue
+	Gone <-chan struct{} // closed when the process has ended and the queue contains all its output
 	// Stop ends the process of an agent that does not end the turn. The loop calls it at most once, on a separate
-	// goroutine, and handles items until Stop returns. Stop may spare a process that serves other sessions.
+	// goroutine, and continues to handle items until it returns. Stop may spare a process with other sessions.
 	Stop   func(ctx context.Context, grace time.Duration) error
 	Limits Limits
 	// Resumed is set for a turn that the previous process of ductor started.
 	Resumed *Resumed
-	// End returns the offset in the output after an item. It returns 0 for an item that is not output. It is only
-	// needed if Resumed is set.
+	// End returns the offset after an item in the output, or 0 if the item is not output. It is needed only if Resumed
+	// is set.
 	End func(T) int64
 }
 
-// Loop describes how a dialect takes part in one turn. All fields except Handle may be nil. Turn.Run calls the
-// functions on its goroutine.
+// Loop describes how a dialect takes part in one turn. Turn.Run calls the functions on its goroutine. Only Handle is
+// required.
 type Loop[T any] struct {
 	Source Source[T]
-	// Begin sends the prompt. When it is called, the turn already receives items, so it misses no answer.
+	// Begin sends the prompt. The turn already receives items then, so it misses no answer.
 	Begin func()
 	// Handle processes one item and reports whether the item ended the turn. Items come in order. Handle may keep them.
 	Handle func(T) (end bool)
 	// Interrupt asks the agent to end the turn, without waiting. If it returns an error, the loop stops the agent at
-	// once. The loop calls it only once. If Limits.Start is set, the loop calls it only after Turn.Accepted. It is nil
-	// if the protocol has no interrupt.
+	// once. The loop calls it only once, and after Turn.Accepted if Limits.Start is set. It is nil if the protocol has
+	// no interrupt.
 	Interrupt func() error
-	// Waiting reports whether the agent waits for the user. The user may take any time. The code that answers calls
+	// Waiting reports whether the agent waits for the user, who may take any time. The code that answers calls
 	// Queue.Wake.
 	Waiting func() bool
-	// Hopeless reports whether the agent repeats something that cannot succeed. If it does, the loop interrupts the
-	// agent, and the turn ends as EndHopeless.
+	// Hopeless reports whether the agent repeats something that cannot succeed. The loop then interrupts the agent, and
+	// Run returns EndHopeless.
 	Hopeless func() bool
 	// Busy reports whether a tool is open. If it is nil, the loop asks Out.
 	Busy func() bool
-	// Out emits CaughtUp and warnings about lost output. While the turn is replayed, its events get the time of the
-	// replayed output.
+	// Out emits CaughtUp, and warnings about lost output. During a replay, its events get the time of the replayed
+	// output.
 	Out *Emitter
 	// Mark is stored with the process of a Stream before Begin is called. The Stream fills in Output and Input. A Mark
-	// without a Turn is not stored. It is for a process that was started for this turn, and for an adopted turn.
+	// without a Turn is not stored, for a process that was started for this turn and for an adopted turn.
 	Mark cli.Mark
 
-	record func() error // stores Mark; if it fails, the process is stopped before the prompt was sent
+	record func() error // stores Mark; if it fails, the process is stopped and gets no prompt
 }
 
 // Phase is the phase of a turn. The goroutine of Turn.Run owns it.
 type Phase string
 
-// The phases of a turn.
+// Phase values.
 const (
 	Starting     Phase = "starting"     // the agent has not accepted the turn
-	Running      Phase = "running"      // silence counts
-	Waiting      Phase = "waiting"      // for the user: silence does not count
+	Running      Phase = "running"      // the agent works; its silence is limited
+	Waiting      Phase = "waiting"      // the agent waits for the user; its silence is not limited
 	Interrupting Phase = "interrupting" // the agent was asked to end the turn
 	Killing      Phase = "killing"      // the process is being stopped
 	Done         Phase = "done"
@@ -96,15 +96,14 @@ const (
 // End describes how a turn's loop ended.
 type End string
 
-// End values. If the turn was cut short, the value is the reason for that, even if the agent then ended the turn
-// itself.
+// End values. If the turn was cut short, the value is the reason, even if the agent then ended the turn itself.
 const (
-	EndTurn      End = "turn"      // Handle reported it
+	EndTurn      End = "turn"      // Handle reported the end
 	EndExit      End = "exit"      // the process ended, and every item was handled
 	EndCancelled End = "cancelled" // ctx was cancelled
 	EndStalled   End = "stalled"   // the agent was silent too long
 	EndFlooded   End = "flooded"   // the agent sent more than the queue can hold
-	EndHopeless  End = "hopeless"  // Loop.Hopeless reported it
+	EndHopeless  End = "hopeless"  // Loop.Hopeless returned true
 	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the agent continues the turn
 )
 
@@ -115,12 +114,12 @@ type Turn[T any] struct {
 	phase        Phase
 	cancellation cancellation
 	timer        *time.Timer
-	lastActivity time.Time // time of the last item or of the user's last answer
+	lastActivity time.Time // time of the last item, or of the user's last answer
 
 	replay replay
 
-	spoke   bool // an item was handled
-	over    bool // Handle reported the end
+	spoke   bool // whether an item was handled
+	over    bool // whether Handle reported the end
 	rest    []T  // items after the end
 	stopped chan struct{}
 	stopErr error
@@ -128,10 +127,10 @@ type Turn[T any] struct {
 
 // cancellation is the reason and time of a turn's cancellation.
 type cancellation struct {
-	why      End // empty while the turn is not cancelled
+	why      End // empty unless the turn is cancelled
 	at, due  time.Time
 	silence  time.Duration // for EndStalled
-	deferred bool          // the interrupt is sent once the agent has accepted the turn
+	deferred bool          // the interrupt waits until the agent has accepted the turn
 }
 
 // New returns a turn that is ready to run.
@@ -147,9 +146,9 @@ func New[T any](loop Loop[T]) *Turn[T] {
 	return t
 }
 
-// Run runs the turn to its end. If ctx is cancelled or the agent is silent too long, Run first asks the agent to end
-// the turn, and continues to handle items. If the agent does not react, or does not end the turn within half of Grace,
-// Run stops it. When Run returns EndExit, the process has ended.
+// Run runs the turn to its end. If ctx is cancelled or the agent is silent for too long, Run asks the agent to end the
+// turn, and continues to handle items. If the agent does not react, or does not end the turn within half of Grace, Run
+// stops the process. When Run returns EndExit, the process has ended.
 func (t *Turn[T]) Run(ctx context.Context) End {
 	t.ctx, t.lastActivity = ctx, time.Now()
 	t.timer = time.NewTimer(t.limit())
@@ -199,30 +198,30 @@ func (t *Turn[T]) run() End {
 			}
 			return EndExit
 		case <-t.stopped:
-			t.handleWaiting() // the last items
+			t.handleWaiting() // handles the last items
 			return EndExit
 		}
 	}
 }
 
-// detaches reports whether ductor should detach from the turn. An earlier reason to end the turn has priority.
+// detaches reports whether ductor is to detach from the turn. An earlier reason for ending the turn has priority.
 func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the value that Run returns for the end of the turn.
+// end returns the result of Run for a turn that ended as as.
 func (t *Turn[T]) end(as End) End {
 	t.phase = Done
 	if as == EndDetached {
 		return as
 	}
-	if t.replay.active && t.loop.Out != nil { // it ended before this process attached: there is nothing more to catch up with
+	if t.replay.active && t.loop.Out != nil { // the turn ended before this process attached
 		t.loop.Out.Pass(cli.CaughtUp{})
 	}
 	return cmp.Or(t.cancellation.why, as)
 }
 
-// handleWaiting handles the items in the queue, until one of them ends the turn.
+// handleWaiting handles the items in the queue, until an item ends the turn.
 func (t *Turn[T]) handleWaiting() (over bool) {
 	items, dropped := t.loop.Source.In.Take()
 	for _, item := range items {
@@ -249,13 +248,13 @@ func (t *Turn[T]) handle(item T) {
 		return
 	}
 	t.lastActivity, t.spoke = time.Now(), true
-	if t.phase == Interrupting && !t.cancellation.deferred { // the agent reacts
+	if t.phase == Interrupting && !t.cancellation.deferred { // the agent has reacted
 		t.cancellation.due = t.cancellation.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
 	}
 	t.over = t.loop.Handle(item)
 }
 
-// checkWaiting checks whether the agent waits for the user.
+// checkWaiting updates the phase if the agent starts or stops waiting for the user.
 func (t *Turn[T]) checkWaiting() {
 	waits := t.loop.Waiting != nil && t.loop.Waiting()
 	switch {
@@ -280,7 +279,7 @@ func (t *Turn[T]) limit() time.Duration {
 	return l.Stall
 }
 
-// tick performs the actions that are due, and sets the timer to the next one.
+// tick does what is due, and sets the timer for the next check.
 func (t *Turn[T]) tick() {
 	now := time.Now()
 	switch t.phase {
@@ -326,7 +325,7 @@ func (t *Turn[T]) interrupt(why End) {
 	t.ask()
 }
 
-// ask asks the agent to end the turn, or stops it if that is impossible.
+// ask asks the agent to end the turn, or stops the process if that is impossible.
 func (t *Turn[T]) ask() {
 	t.cancellation.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
@@ -337,7 +336,7 @@ func (t *Turn[T]) ask() {
 	t.timer.Reset(time.Until(t.cancellation.due))
 }
 
-// kill stops the process while the loop continues to handle items.
+// kill stops the process, while the loop continues to handle items.
 func (t *Turn[T]) kill() {
 	t.phase = Killing
 	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cancellation.at), 0)
@@ -349,9 +348,9 @@ func (t *Turn[T]) kill() {
 	}()
 }
 
-// CutWait returns how long an agent may take to end a turn that is cut short, before it is killed. For an aborted turn
-// this is short, because killing its process does no harm. For a replaced turn it is longer: if its process is killed,
-// the next message must wait for a new process.
+// CutWait returns how long an agent may take to end a turn that is cut short, before ductor kills the process. The time
+// is short for an aborted turn, because killing the process does no harm. It is longer for a replaced turn, because the
+// next message would have to wait for a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return 2 * grace
@@ -359,7 +358,8 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait is CutWait for the agent's first reaction. usual is the time in which that reaction usually comes.
+// ReactWait returns how long an agent may take for its first reaction to an interrupt; see CutWait. usual is the time
+// that the reaction usually takes.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)

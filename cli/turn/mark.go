@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Mark stores m with the process. The turn of m starts after the lines that were handled until now; Mark fills in
-// Output and Input. It does not store a Mark without a Turn. Turn calls Mark. Idle must use MarkIdle instead.
+// Mark stores m with the process, unless m has no Turn. The turn of m starts after the lines handled so far; Mark fills
+// in Output and Input. Turn calls Mark. Code in Idle must call MarkIdle instead.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -20,13 +20,13 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle is Mark for Idle. The turn of m starts after the current line.
+// MarkIdle is like Mark, for code in Idle. The turn of m starts after the current line.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // idle is called with the lock
+	m.Output = s.lines.handled // Idle is called with the router's lock held
 	return s.process.Begin(ctx, m)
 }
 
-// flush returns when all queued input is written, because that input is not part of the next mark.
+// flush waits until all queued input is written, because that input belongs before the next mark.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {
@@ -44,8 +44,8 @@ func (s *Stream) flush(ctx context.Context) error {
 	}
 }
 
-// Past is output of a run that the program wrote before ductor attached. It lies between the offsets From and Until.
-// The Stream replays it.
+// Past describes output that the program wrote before ductor attached, between the offsets From and Until. The Stream
+// replays it.
 type Past struct {
 	From, Until int64
 }

@@ -10,8 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// places lists directories below a home in which installers put agents. A system service does not know them, because
-// its PATH is short.
+// places lists directories below a home in which installers put agents. They may be missing in the short PATH of a
+// system service.
 func places() []string {
 	return []string{
 		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin",
@@ -23,7 +23,7 @@ func places() []string {
 	}
 }
 
-// Missing returns advice for an agent's program that is not found: another path at which it exists, or how to install
+// Missing returns advice for a missing program of an agent: another path where the program exists, or how to install
 // it.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
@@ -36,8 +36,7 @@ func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	return install
 }
 
-// elsewhere finds a program in an installer's directory. If it finds several versions, it returns the newest. It
-// returns "" if it finds none.
+// elsewhere finds a program in an installer's directory. It returns the newest version, or "" if there is none.
 func elsewhere(home, name string) string {
 	if home == "" || name == "" {
 		return ""
@@ -48,7 +47,7 @@ func elsewhere(home, name string) string {
 		}
 		found, err := filepath.Glob(filepath.Join(place, name))
 		if err != nil {
-			continue // the pattern contains the home
+			continue // the home itself contains pattern characters
 		}
 		for _, path := range slices.Backward(found) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -11,13 +11,13 @@ import (
 type OneShot struct {
 	Agent   cli.Agent
 	Options cli.ProviderOptions
-	// Input returns the whole input of the program for a request. left describes a resumed turn; it is nil for a new
-	// turn. If Input returns an error, the turn is refused.
+	// Input returns the complete input of the program for a request. left describes a resumed turn, and is nil for a
+	// new turn. If Input returns an error, the turn fails with it.
 	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
-	// Start starts the process of a turn. It returns the process and the Setting that it stored with the process.
+	// Start starts the process of a turn. It returns the process, and the Setting that it stored with the process.
 	// Errors are *cli.Failure.
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
-	// Read describes how to read the turn.
+	// Read describes how to read the output of the turn.
 	Read func(Once) Reading
 }
 
@@ -30,17 +30,17 @@ type Once struct {
 	Setting string       // see OneShot.Start
 }
 
-// Reading describes how a dialect reads a turn.
+// Reading describes how a dialect reads the output of a turn.
 type Reading struct {
 	Handle func(line []byte) (end bool)
 	Mark   cli.Mark // see Loop.Mark
 	Result func(End) cli.Result
-	// Said reports whether the program has printed its result. If it has, the program may still store its session and
-	// exit. If Said is nil, the program is stopped at once.
+	// Said reports whether the program has printed its result. The program then has time to store its session and exit.
+	// If Said is nil, the program is stopped at once.
 	Said func() bool
 }
 
-// oneShot is a session of turns that run with a process each.
+// oneShot is a session that runs each turn in a separate process.
 type oneShot struct {
 	*OneShotSession
 	how *OneShot
@@ -88,7 +88,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	read := s.how.Read(t)
 	end := t.Stream.Turn(ctx, Loop[[]byte]{
 		Begin: func() {
-			_ = t.Stream.SendOnly(input, t.Left) // a failed write shows as the end of the turn
+			_ = t.Stream.SendOnly(input, t.Left) // a failed write appears as the end of the turn
 		},
 		Handle: read.Handle, Interrupt: t.Stream.Process().Interrupt, Out: out, Mark: read.Mark,
 	})
@@ -101,8 +101,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open returns the adopted turn, or a turn in a new process. If the turn has no stream, it cannot run, and err explains
-// why, unless ctx ended.
+// open returns the adopted turn, or a turn in a new process. If the returned turn has no stream, the turn cannot run:
+// ctx has ended, or err explains why.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {

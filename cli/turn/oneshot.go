@@ -8,17 +8,17 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is the state of a session that uses a process for each turn. It has the agent's session ID, and the
-// running process. Safe for concurrent use.
+// OneShotSession is the state of a session that uses a process for each turn: the agent's session ID, and the running
+// process. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
-	home  string // where the agent stores the session
+	home  string // home in which the agent stores the session
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // of the running turn, or of an adopted one; nil between turns
-	over   chan struct{} // closed when stream's turn is over
-	left   *cli.LeftRun  // the adopted turn; nil if there is none or it is already running
+	stream *Stream       // stream of the running or adopted turn; nil between turns
+	over   chan struct{} // closed when the turn of stream is over
+	left   *cli.LeftRun  // run of the adopted turn; nil if there is none or it is already running
 	closed bool
 }
 
@@ -27,8 +27,8 @@ func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt assigns a turn to the session that the previous process of ductor left. p is the turn's process, attached at
-// its first byte.
+// Adopt assigns a turn of the previous process of ductor to the session. p is the turn's process, attached at its first
+// byte.
 func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
 	s.mu.Lock()
@@ -36,8 +36,8 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the adopted turn, once. It returns nil and nil if the session has no adopted turn, or has already
-// returned it. The caller must call End.
+// GoOn returns the adopted turn, once. It returns nil if there is none, or if an earlier call returned it. The caller
+// must call End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	return s.stream, left
 }
 
-// Begin sets p as the process of a new turn. The caller must call End, unless Begin returns an error. Then the session
-// was already closed, and Begin has stopped p.
+// Begin sets p as the process of a new turn. The caller must call End. If the session was already closed, Begin stops p
+// and returns an error.
 func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 }
 
 // End stops the process of a turn, unless ductor detached from it. how is how the turn ended. If End returns an error,
-// the process may still run. Close then tries again and returns its error.
+// the process may still run; Close then tries again.
 func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
 	var err error
 	if how != EndDetached {
@@ -82,7 +82,7 @@ func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error
 	return err
 }
 
-// Named stores the agent's own session ID. An empty ID changes nothing.
+// Named stores the agent's ID of the session. It ignores an empty ID.
 func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,16 +91,15 @@ func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	}
 }
 
-// Fits reports whether req continues this session in the same home. All other settings are passed to the agent with
-// each turn.
+// Fits reports whether req continues this session in the same home. Each turn passes all other settings to the agent.
 func (s *OneShotSession) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
-// Info describes the session. While a turn is running, it also describes the process. The session is never Alive,
-// because no process runs a second turn.
+// Info describes the session, and the process of a running turn. The session is never Alive, because no process runs a
+// second turn.
 func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func (s *OneShotSession) Info() cli.SessionInfo {
 	return info
 }
 
-// Close stops the process of a running turn with everything it started, and waits for that turn.
+// Close stops the process of a running turn with its descendants, and waits for the turn.
 func (s *OneShotSession) Close(ctx context.Context) error {
 	stream, over := s.shut()
 	if stream == nil {
@@ -127,7 +126,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from an adopted turn that was not resumed. In other cases no process is running between turns.
+// Detach detaches from an adopted turn that was not resumed. Without such a turn, no process runs between turns.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {

@@ -5,21 +5,21 @@ import "sync"
 // QueueLimit is the default limit of a Queue in bytes.
 const QueueLimit = 64 << 20
 
-// Queue holds items for a turn, in order. Their total size in bytes is limited. It has many writers and one reader.
+// Queue contains items for a turn, in order. It limits their total size in bytes. It has many writers and one reader.
 type Queue[T any] struct {
 	limit int
-	ready chan struct{} // holds a token if there is something to take or to check
-	room  chan struct{} // holds a token if there is room again
+	ready chan struct{} // has a token if there is an item or a condition to check
+	room  chan struct{} // has a token if there is room again
 
 	mu      sync.Mutex
 	items   []T
 	bytes   int
-	dropped bool // an item was dropped for lack of room
-	closed  bool // Put has no effect any more
+	dropped bool // whether an item was dropped for lack of room
+	closed  bool // whether Put has no effect any more
 }
 
-// NewQueue returns an empty Queue. If items with more than limit bytes wait for the reader, the Queue drops new items.
-// 0 means QueueLimit.
+// NewQueue returns an empty Queue. While items of more than limit bytes wait, the Queue drops new items. 0 means
+// QueueLimit.
 func NewQueue[T any](limit int) *Queue[T] {
 	if limit == 0 {
 		limit = QueueLimit
@@ -27,14 +27,14 @@ func NewQueue[T any](limit int) *Queue[T] {
 	return &Queue[T]{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// Ready returns a channel that has a token if an item waits, or if Wake was called.
+// Ready returns a channel that receives a token if an item waits, or if Wake was called.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
 // Wake makes the turn check its conditions again, such as Loop.Waiting.
 func (q *Queue[T]) Wake() { wake(q.ready) }
 
-// Put appends v with a size in bytes. An item of size 0 is never dropped. Put never blocks, and returns false if the
-// Queue is closed.
+// Put appends v with a size in bytes. The Queue never drops an item of size 0. Put never blocks. It returns false if
+// the Queue is closed.
 func (q *Queue[T]) Put(v T, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +50,7 @@ func (q *Queue[T]) Put(v T, size int) bool {
 	return true
 }
 
-// AwaitRoom is for a queue with one writer. It returns when Put would drop nothing.
+// AwaitRoom waits until Put would drop nothing. It is for a Queue with a single writer.
 func (q *Queue[T]) AwaitRoom() {
 	for q.isFull() {
 		<-q.room
@@ -83,7 +83,7 @@ func (q *Queue[T]) Close() []T {
 	return rest
 }
 
-// wake puts a token into c, unless c already has one.
+// wake puts a token into c, unless c already contains one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -7,30 +7,30 @@ import (
 
 // router passes the lines of a program to the running turn. Between turns it passes them to idle.
 type router struct {
-	queue *Queue[queued] // to the turn
+	queue *Queue[queued] // queue of the turn
 	idle  func(line []byte)
 
-	mu      sync.Mutex // held while idle is called, and to start or end a turn
+	mu      sync.Mutex // held while idle runs, and to start or end a turn
 	to      recipient
-	handled int64         // the offset after the last line that idle or a turn has handled
-	past    bool          // true while handling output from before ductor attached
-	caught  chan struct{} // closed when that is over
+	handled int64         // offset after the last line that idle or a turn has handled
+	past    bool          // whether the output is from before ductor attached
+	caught  chan struct{} // closed when past becomes false
 }
 
 // recipient determines who receives lines.
 type recipient string
 
 const (
-	firstTurn   recipient = "the first turn" // which has not started yet
+	firstTurn   recipient = "the first turn" // the first turn has not started yet
 	runningTurn recipient = "the turn"
 	noTurn      recipient = "no turn"
 )
 
-// queued is one line that waits to be handled, or a change of the output between two lines.
+// queued is a line for a turn, or a change of the output between two lines.
 type queued struct {
 	line  []byte
-	waste bool  // too long: only its beginning was kept
-	end   int64 // the offset after it
+	waste bool  // the line was too long, and only its beginning was kept
+	end   int64 // offset after the line
 	Change
 }
 
@@ -59,7 +59,7 @@ func (r *router) deliver(q queued) {
 	r.queue.Put(q, len(q.line))
 }
 
-// passIdle passes a line to idle. mu is held.
+// passIdle passes a line to idle. The caller holds mu.
 func (r *router) passIdle(q queued) {
 	r.note(q)
 	if !q.waste && !q.Any() && r.idle != nil {
@@ -67,7 +67,7 @@ func (r *router) passIdle(q queued) {
 	}
 }
 
-// note records up to which offset the output was handled. mu is held.
+// note records the offset up to which the output was handled. The caller holds mu.
 func (r *router) note(q queued) {
 	if q.CaughtUp {
 		r.past = false
@@ -84,7 +84,7 @@ func (r *router) taken(q queued) {
 	r.note(q)
 }
 
-// begin directs all later lines to the turn. It reports whether these lines are from before ductor attached.
+// begin directs all later lines to the turn. It reports whether the next lines are from before ductor attached.
 func (r *router) begin() (past bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish passes the turn's remaining lines, and all later lines, to idle. Before that it calls ended with the offset
-// after the lines of the turn.
+// finish passes the turn's remaining lines, and all later lines, to idle. It first calls ended with the offset after
+// the turn's lines.
 func (r *router) finish(rest []queued, ended func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,9 +112,9 @@ func (r *router) offset() int64 {
 	return r.handled
 }
 
-// awaitPast waits until the output from before ductor attached is handled. Otherwise a new turn would take that output
-// for its own. If a turn is meant to handle that output, awaitPast returns at once. ended is closed when no output
-// follows.
+// awaitPast waits until the output from before ductor attached was handled, because a new turn would mistake that
+// output for its own. If a resumed turn handles the output, awaitPast returns at once. ended is closed when no more
+// output will come.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

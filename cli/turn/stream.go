@@ -15,7 +15,7 @@ import (
 
 const (
 	queuedLines = 8 << 20                // bytes of lines that may wait for a turn
-	exitWait    = 500 * time.Millisecond // how long a program may run after its output ended
+	exitWait    = 500 * time.Millisecond // how long a program may run after the end of its output
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
 )
@@ -23,34 +23,34 @@ const (
 // StreamOptions configure a Stream. Zero values mean the defaults.
 type StreamOptions struct {
 	Agent cli.Agent
-	// Idle receives the lines between turns. It is called serially, in order, and never at the same time as a Handle.
-	// It is nil for programs with only one turn: lines before that turn wait for it, and lines after it are dropped.
+	// Idle receives the lines between turns, serially and in order, and never during a call of Handle. It is nil for a
+	// program with a single turn: earlier lines then wait for the turn, and later lines are dropped.
 	Idle func(line []byte)
 
 	Limits
-	MaxLine int // bytes
+	MaxLine int // maximum length of a line in bytes
 
 	// Past is set if ductor attached to the process.
 	Past *Past
-	// Held makes the Stream keep all lines for the first turn, even if Idle is set, because they belong to that turn.
+	// Held keeps all lines for the first turn even if Idle is set, because they belong to that turn.
 	Held bool
 }
 
-// StreamOptionsOf returns the options for a Stream to an agent. o are the options of its dialect. The caller sets Idle,
+// StreamOptionsOf returns the options for a Stream to an agent. o are the options of the dialect. The caller sets Idle,
 // Past and Held.
 func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 	return StreamOptions{Agent: agent, Limits: LimitsOf(o)}
 }
 
-// Stream is a program with a line-based protocol. One goroutine reads the program's lines, and another writes its
-// input. The running turn gets the lines. If no turn is running, Idle gets them. The Stream knows no specific protocol.
+// Stream connects to a program with a line-based protocol. One goroutine reads the program's lines, another writes its
+// input. The running turn gets the lines; between turns, Idle gets them. The Stream knows no specific protocol.
 //
 // Only one goroutine at a time may call Turn, Send and Failure. Close may be called at any time.
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
-	lines   *router // program to turn
-	in      *Writer // ductor to program
+	lines   *router // from the program to the turn
+	in      *Writer // from ductor to the program
 	end     programEnd
 
 	garbage Garbage
@@ -58,10 +58,10 @@ type Stream struct {
 	markErr error         // why the turn was not started
 }
 
-// programEnd is the end of a program, and of the goroutine that waits for it.
+// programEnd describes the end of a program and of the goroutine that waits for the end.
 type programEnd struct {
 	pumped   chan struct{} // closed when the output has ended
-	readErr  error         // the error of that end; valid once pumped is closed
+	readErr  error         // error at the end of the output; valid once pumped is closed
 	detached context.Context
 	detach   context.CancelFunc
 	gone     chan struct{} // closed when the program has ended, or ductor detached from it
@@ -73,7 +73,7 @@ func newProgramEnd() programEnd {
 	return e
 }
 
-// reap stops a program when its output has ended.
+// reap stops a program after its output has ended.
 func (e *programEnd) reap(process cli.Process, grace time.Duration) {
 	defer close(e.gone)
 	<-e.pumped
@@ -116,11 +116,11 @@ func (s *Stream) Alive() bool {
 	}
 }
 
-// Send queues data for the program's standard input and returns at once. It fails if too much data is already queued,
-// or after CloseInput. It does not fail if the program has ended; only the end of the output shows that.
+// Send queues data for the program's standard input and returns at once. It returns an error if too much data is
+// queued, or after CloseInput. It returns nil if the program has ended; the end of the output shows that.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is Send with a callback. sent receives the result of the write, unless SendTold itself failed.
+// SendTold is like Send. sent receives the result of the write, unless SendTold returns an error.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -128,8 +128,8 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends the whole input to a program of one turn, and closes the input. left is nil for a new program. If the
-// program was started by the previous process of ductor, SendOnly sends only the part that is missing.
+// SendOnly sends the complete input to a program with a single turn, and closes the input. If the previous process of
+// ductor started the program, SendOnly sends only the missing part. left is nil for a new program.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil {
@@ -141,8 +141,8 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-// Hurry lets the next output be read at once, because the caller waits for an answer to its last input. Turn calls it
-// itself.
+// Hurry makes the next output readable at once, because the caller waits for an answer to its last input. Turn calls
+// Hurry itself.
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
 // Wake makes the running turn check Loop.Waiting again.
@@ -151,7 +151,7 @@ func (s *Stream) Wake() { s.lines.queue.Wake() }
 // CloseInput sends end of file to the program once all input is written.
 func (s *Stream) CloseInput() { s.in.Close() }
 
-// Garbage records an unreadable line, or a part of one, for Failure.
+// Garbage records an unreadable line or its beginning, for Failure.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
@@ -242,8 +242,8 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// stop ends the program and waits until the program's last lines are in the queue. It waits at most for the time in
-// which Process.Stdout drains.
+// stop ends the program, and waits until the queue contains the program's last lines. It waits at most for the drain
+// time of Process.Stdout.
 func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	err := s.process.Stop(ctx, grace)
 	wait := time.NewTimer(cli.StopSlack)
@@ -255,7 +255,7 @@ func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Linger waits for a program that is about to end, but not longer than Grace.
+// Linger waits for a program that is about to end, at most for Grace.
 func (s *Stream) Linger(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
@@ -265,7 +265,7 @@ func (s *Stream) Linger(ctx context.Context) {
 	}
 }
 
-// Detach detaches from the program and waits for the Stream's goroutines. It drops input that was not written yet.
+// Detach detaches from the program and waits for the Stream's goroutines. It drops input that was not written.
 // Idempotent.
 func (s *Stream) Detach() {
 	s.end.detach()
@@ -276,13 +276,13 @@ func (s *Stream) Detach() {
 	<-s.in.Done()
 }
 
-// Close stops the program with everything it started and waits for the Stream's goroutines. Idempotent.
+// Close stops the program with its descendants, and waits for the Stream's goroutines. Idempotent.
 func (s *Stream) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+cli.StopSlack)
 	defer cancel()
 	err := s.process.Stop(ctx, s.opts.Grace)
 	s.in.Close()
-	_ = s.process.Stdin().Close() // frees a blocked writer; the error of a second Close is irrelevant
+	_ = s.process.Stdin().Close() // unblocks a writer; the error of a second Close does not matter
 	s.lines.queue.Close()
 	for _, ended := range []<-chan struct{}{s.end.gone, s.in.Done()} {
 		select {

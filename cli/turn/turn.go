@@ -2,8 +2,8 @@ package turn
 
 import "ductor/cli"
 
-// Accepted records that the agent has accepted the turn. From then on, the turn can be interrupted. Call it from Handle
-// if Limits.Start is set.
+// Accepted records that the agent has accepted the turn, which can be interrupted from then on. Handle calls it if
+// Limits.Start is set.
 func (t *Turn[T]) Accepted() {
 	switch {
 	case t.phase == Starting:
@@ -13,7 +13,7 @@ func (t *Turn[T]) Accepted() {
 	}
 }
 
-// Changed handles a change of the output. Call it from Handle.
+// Changed handles a change of the output. Handle calls it.
 func (t *Turn[T]) Changed(c Change) {
 	t.replay.active = t.replay.active && !c.CaughtUp
 	switch out := t.loop.Out; {
@@ -31,7 +31,7 @@ func (t *Turn[T]) Past() bool { return t.replay.active }
 // Cut reports whether the turn was cut short.
 func (t *Turn[T]) Cut() bool { return t.cancellation.why != "" }
 
-// Killed reports whether the loop stopped the process. Call it after Run.
+// Killed reports whether the loop stopped the process. Call it only after Run.
 func (t *Turn[T]) Killed() bool {
 	select {
 	case <-t.stopped:
@@ -44,11 +44,11 @@ func (t *Turn[T]) Killed() bool {
 // Rest returns the items after the end of the turn.
 func (t *Turn[T]) Rest() []T { return t.rest }
 
-// StopErr returns why the process could not be stopped. Call it after Run.
+// StopErr returns the error if the process could not be stopped. Call it only after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome returns the Result of a turn if the agent sent none. end is how the turn ended. exited returns the failure
-// for the end of the process.
+// Outcome returns the Result of a turn for which the agent sent none. end is how the turn ended. exited returns the
+// failure for the end of the process.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:

@@ -14,17 +14,17 @@ const WriterLimit = 256 << 20
 var (
 	// ErrFull means that a program does not read its input.
 	ErrFull = errors.New("it does not read what it is sent")
-	// ErrInputClosed means that a program gets no more input.
+	// ErrInputClosed means that the program's input is closed.
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program, or only an action at its position in the queue.
+// Parcel is a message to a program, or only an action at this position in the queue.
 type Parcel struct {
 	Data []byte
-	// Before is called on the writing goroutine right before Data is written. It gets the size of Data. If it returns
-	// an error, Data is not written. It may be nil.
+	// Before is called on the writing goroutine right before Data is written, with the size of Data. If it returns an
+	// error, Data is not written. It may be nil.
 	Before func(size int) error
-	// Sent receives the result of the write once, unless Put failed. It may be nil.
+	// Sent receives the result of the write, unless Put returned an error. It is called once. It may be nil.
 	Sent func(error)
 }
 
@@ -34,17 +34,17 @@ func (p Parcel) tell(err error) {
 	}
 }
 
-// Writer writes to a program in order. It writes from its own goroutine, so that no caller waits for a program that
-// does not read. Safe for concurrent use.
+// Writer writes to a program in order, on its own goroutine. Callers therefore do not wait for a program that does not
+// read. Safe for concurrent use.
 type Writer struct {
 	to    io.WriteCloser
-	ready chan struct{} // holds a token if there is something to do
-	done  chan struct{} // closed when the writer has stopped
+	ready chan struct{} // has a token if there is something to do
+	done  chan struct{} // closed when the Writer has stopped
 
 	mu      sync.Mutex
 	parcels []Parcel
 	bytes   int
-	closed  error // why nothing more is accepted
+	closed  error // reason why Put accepts nothing more; nil before
 }
 
 // NewWriter starts a Writer for a program. Close or Drop ends the Writer and closes the program's input.
@@ -54,10 +54,10 @@ func NewWriter(to io.WriteCloser) *Writer {
 	return w
 }
 
-// Done is closed when the writer has stopped.
+// Done returns a channel that is closed when the Writer has stopped.
 func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Put queues p. It fails if too much is already queued, or after Close.
+// Put queues p. It returns an error if too much is queued, or after Close.
 func (w *Writer) Put(p Parcel) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Writer) Drop(why error) {
 	}
 }
 
-// Flush waits until all queued data is written, but no longer than limit.
+// Flush waits until all queued data is written, but at most limit.
 func (w *Writer) Flush(limit time.Duration) {
 	written := make(chan struct{})
 	if w.Put(Parcel{Sent: func(error) { close(written) }}) != nil {
@@ -121,7 +121,7 @@ func (w *Writer) take() (parcels []Parcel, closed bool) {
 
 func (w *Writer) run() {
 	defer close(w.done)
-	defer w.to.Close() // an error of a finished pipe is irrelevant
+	defer w.to.Close() // an error of a finished pipe does not matter
 	for {
 		parcels, closed := w.take()
 		for i, p := range parcels {
@@ -129,7 +129,7 @@ func (w *Writer) run() {
 				for _, rest := range parcels[i+1:] {
 					rest.tell(err)
 				}
-				w.Drop(err) // the program is gone: the end of its output shows that
+				w.Drop(err) // the program has exited; the end of its output shows that
 				return
 			}
 		}
@@ -143,8 +143,7 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel. It returns errors of the pipe. It does not return an error of Before, which only Sent
-// receives.
+// write writes one parcel and returns errors of the pipe. Only Sent receives an error of Before.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

@@ -13,7 +13,7 @@ import (
 const toolCommand = "sleep 600"
 
 // aborts measures /abort while a tool runs, in many fresh chats, one after another. It measures the time until the
-// agent and the tool are dead, and until the chat shows the reply.
+// agent and the tool are dead, and the time until the chat shows the reply.
 func aborts(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.fresh, `[[text %q]] [[tool cmd="`+toolCommand+`"]]`, s.awaitTool)
 }
@@ -24,7 +24,7 @@ func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll aborts a prompt in n chats. ready waits for the moment to abort, and returns the tools of the agent.
+// abortAll aborts a prompt in n chats. ready waits until it is time to abort, and returns the tools of the agent.
 func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples
@@ -100,8 +100,8 @@ func (s *setup) awaitTool(ctx context.Context, agent int) ([]int, error) {
 
 const allowButton = "✅ Allow once"
 
-// approvals measures requests for permission in many fresh chats, one after another: the time until the chat shows
-// the approval, and from the press until the agent has read the answer.
+// approvals measures requests for permission in many fresh chats, one after another. It measures the time until the
+// chat shows the approval, and the time from the press until the agent has read the answer.
 func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	var shown, pressed []time.Time
 	var word words

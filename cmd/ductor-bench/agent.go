@@ -23,14 +23,14 @@ const (
 // stampsFile is a file beside the link that starts the agent.
 const stampsFile = "stamps"
 
-// stamp is an event in an agent with its time: before a write, or after a read.
+// stamp is the time of an event in an agent: before a write, or after a read.
 type stamp struct {
 	at    time.Time
 	pid   int
 	event string
 }
 
-// runAgent runs a process that was started under the agent's name: the scripted agent, which records its events.
+// runAgent runs the scripted agent, which records its events. The bench starts this program under the agent's name.
 func runAgent() int {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
 		0o600)

@@ -22,7 +22,7 @@ type bench struct {
 	rows   []row
 	rounds int
 	sizes  sizes
-	// contains a copy of ductor, which distinguishes its processes from other ductors and shares no memory with them
+	// contains a copy of ductor: its processes can be identified, and share no memory with other ductors
 	scratch  string
 	progress io.Writer
 }
@@ -102,8 +102,8 @@ func (b *bench) build() (string, error) {
 	return filepath.Join(dir, programs[0]), nil
 }
 
-// copyProgram copies a file in small pieces, as installers do. One large write would lie in the page cache in units
-// of up to 2 MB, and newer kernels map such a unit as a whole if one byte of it is used.
+// copyProgram copies a file in small pieces, as installers do. After one large write, the file would be in the page
+// cache in units of up to 2 MB, and newer kernels map a whole unit if one byte of it is used.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -132,8 +132,8 @@ func beside() string {
 	return path
 }
 
-// run measures every row once a round. In each round the floor directly follows ductor, so that both find the machine
-// in the same state.
+// run measures every row once in each round. In each round the floor follows ductor immediately, so that both find
+// the machine in the same state.
 func (b *bench) run(ctx context.Context) *report {
 	r := newReport(b)
 	for round := range b.rounds {

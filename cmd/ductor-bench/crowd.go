@@ -103,10 +103,10 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	return []float64{first.max(), ms(after.since(before)), ms(after[bot] - before[bot]), pss}, nil
 }
 
-// usage is the CPU time of each process of the bot.
+// usage contains the CPU time of each process of the bot.
 type usage map[int]time.Duration
 
-// since returns the CPU time used since before. It ignores processes that ended in between.
+// since returns the CPU time used since before. It ignores processes that have ended.
 func (u usage) since(before usage) (sum time.Duration) {
 	for pid, used := range u {
 		sum += used - before[pid]

@@ -1,7 +1,6 @@
-// Command ductor-bench measures ductor in its default configuration beside the floor, a bot that does the least
-// possible.
+// Command ductor-bench compares ductor in its default configuration with the floor, a minimal bot.
 //
-// It runs the real ductor as a separate process on a simulated Telegram in this process, with the scripted agent. It
+// It runs the real ductor as a separate process, with a simulated Telegram in this process and the scripted agent. It
 // is not installed for users.
 package main
 
@@ -20,7 +19,7 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// floorArg makes this program the floor. Its arguments are the API, the agent and a directory.
+// floorArg starts this program as the floor. The arguments after it are the API, the agent and a directory.
 const floorArg = "floor"
 
 func main() {
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// beChild runs a child process of the bench and exits. It returns in the bench itself.
+// beChild runs a child process of the bench and exits. In the bench itself, it returns.
 func beChild() {
 	switch {
 	case filepath.Base(os.Args[0]) == agent.Claude:

@@ -82,7 +82,7 @@ func memory(pids ...int) (pss, anonymous float64, err error) {
 	return pss, anonymous, nil
 }
 
-// childrenOf returns the children of a process that run a command. Others may be about to exec it.
+// childrenOf returns the children of a process that run a command. It omits children that have not called exec yet.
 func childrenOf(pid int, command string) (children []int, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -108,7 +108,7 @@ func childrenOf(pid int, command string) (children []int, err error) {
 	return children, nil
 }
 
-// exits are processes whose end the bench awaits.
+// exits contains the pidfds of processes whose end the bench awaits.
 type exits []int // pidfds
 
 // exitsOf starts to watch processes.

@@ -19,7 +19,7 @@ type report struct {
 	Failures   []string       `json:"failures,omitempty"`
 }
 
-// reportFigure is one figure of both bots. Its value is the minimum over all rounds.
+// reportFigure is one figure of both bots. Its value is the minimum of all rounds.
 type reportFigure struct {
 	Row          string    `json:"row"`
 	What         string    `json:"what"`
@@ -73,7 +73,7 @@ func (r *report) failure() error {
 	return all
 }
 
-// busyLoad is the load above which figures are doubtful.
+// busyLoad is the load above which figures are unreliable.
 const busyLoad = 1
 
 func (r *report) table(out io.Writer) error {
@@ -112,7 +112,7 @@ func (f reportFigure) amount(v float64) string {
 	return fmt.Sprintf("%.0f %s", v, f.Unit)
 }
 
-// worst returns ductor's greatest value of all rounds, which the minimum hides, or zero.
+// worst returns ductor's maximum of all rounds, or zero.
 func (f reportFigure) worst() float64 {
 	if len(f.DuctorRounds) == 0 {
 		return 0

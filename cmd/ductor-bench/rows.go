@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// row is a benchmark that starts its own bot and yields several figures.
+// row is a benchmark. It starts its own bot and returns several figures.
 type row struct {
 	name    string
 	figures []figure
@@ -15,7 +15,7 @@ type row struct {
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is one line of the table. A row yields its figures in order. The minimum of all rounds counts.
+// figure is one line of the table. A row returns its figures in this order. The minimum of all rounds counts.
 type figure struct {
 	what   string
 	unit   string
@@ -27,23 +27,23 @@ const (
 	mega   = "MB"
 )
 
-// sizes are the sizes of all rows.
+// sizes contains the sizes of all rows.
 type sizes struct {
 	fresh  int // chats with one turn each
-	chats  int // chats used at once or in turn
-	crowd  int // chats used at once in the row crowd
+	chats  int // chats that are used at once or in turn
+	crowd  int // chats that are used at once in the row crowd
 	stored int // turns in the database of the row stored
-	turns  int // of each of those, besides its first
+	turns  int // turns of each chat after its first turn
 	short  int // turns back to back
 	many   int
-	deltas int // of the long answer, 20 bytes each
+	deltas int // deltas of the long answer, 20 bytes each
 	stream int // deltas of a growing answer, 20 bytes each
-	aborts int // of growing answers
+	aborts int // aborted growing answers
 	pace   time.Duration
-	settle time.Duration // after the start
+	settle time.Duration // pause after the start
 	idle   time.Duration
 	busy   time.Duration // duration of the answers of chats that start at once
-	refill time.Duration // until used budgets are full again
+	refill time.Duration // pause until used budgets are full again
 }
 
 func fullSizes() sizes {

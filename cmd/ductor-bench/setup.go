@@ -30,10 +30,10 @@ type setup struct {
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // ductor; without ductor-runner beside it, ductor is its own runner
+	program string // path of ductor; without ductor-runner in the same directory, ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // ends when the bot does
+	ended   context.Context // ends when the bot ends
 }
 
 // newSetup starts a bot and returns when it polls and its start is complete. extra is added to ductor's
@@ -88,7 +88,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	s.ended, died = context.WithCancel(context.Background())
 	go func() {
 		defer died()
-		_ = s.cmd.Wait() // a bot that is killed has nothing to report
+		_ = s.cmd.Wait() // the error of a killed bot has no meaning
 	}()
 	polls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	return pause(ctx, s.sizes.settle)
 }
 
-// command is a command in the environment of the bot: nothing of this process's is passed on.
+// command returns a command with the bot's environment, which contains nothing of this process's environment.
 func (s *setup) command(words ...string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = []string{"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/bin:/bin"}
@@ -151,7 +151,7 @@ func (s *setup) stop(ctx context.Context) error {
 func (s *setup) close() error {
 	var err error
 	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // it may have ended already
+		_ = s.cmd.Process.Kill() // it may already have ended
 		<-s.ended.Done()
 		if s.bot == ductorBot {
 			err = s.killRuns()
@@ -160,7 +160,7 @@ func (s *setup) close() error {
 	return errors.Join(err, s.srv.Close(), removeAll(s.dir))
 }
 
-// removeAll removes a directory. Agents that were killed may write their last there for a moment.
+// removeAll removes a directory. It retries, because killed agents may still write there for a moment.
 func removeAll(dir string) (err error) {
 	const patience, pause = 30 * time.Second, 50 * time.Millisecond
 	for range patience / pause {
@@ -172,7 +172,7 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
-// killRuns ends the agents, which outlive a ductor that was killed.
+// killRuns kills the agents, which outlive a killed ductor.
 func (s *setup) killRuns() error {
 	out, err := s.command(s.program, "kill", "--all", "-c", s.config()).CombinedOutput()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // to fill the database of a ductor that does not run
+	_ "github.com/mattn/go-sqlite3" // fills the database while ductor does not run
 )
 
-// storedTurns measures warm turns of one chat before and after its session was given a million turns that have ended, and
-// the first turn after the restart in between.
+// storedTurns measures warm turns of one chat before and after its session gets a million ended turns. It also
+// measures the first turn after the restart in between.
 func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var word words
 	before, err := s.warm(ctx, &word)
@@ -36,9 +36,9 @@ func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{before[1:].median(), after[1:].median(), ms(after[0])}, nil
 }
 
-// warm measures turns of one chat; the first of them starts the agent.
+// warm measures turns of one chat. The first turn starts the agent.
 func (s *setup) warm(ctx context.Context, word *words) (first samples, err error) {
-	p := pacer{every: 3 * time.Second} // so that the budget of the chat holds nothing up
+	p := pacer{every: 3 * time.Second} // slow enough for the budget of the chat
 	for range s.sizes.short + 1 {
 		if err := p.wait(ctx); err != nil {
 			return nil, err

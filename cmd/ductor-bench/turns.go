@@ -10,13 +10,12 @@ import (
 
 // turn contains the measurements of one turn.
 type turn struct {
-	first time.Duration // from the message to the first text of its answer in the chat
-	call  time.Time     // when the call that shows it arrived at Telegram
+	first time.Duration // time from the message to the first text of the answer in the chat
+	call  time.Time     // time at which the call that shows this text arrived at Telegram
 }
 
-// words numbers the answers of a setup, so that each is told from all others. They have the length of the agent's
-// chunks, so that an answer is one delta. They do not end in a digit, as ductor holds one back with which its token may
-// begin.
+// words creates a different word for each answer of a setup. A word has the length of the agent's chunks, so that an
+// answer is one delta. It does not end in a digit, because ductor holds back a digit that could start its token.
 type words int
 
 func (w *words) next() string {
@@ -45,8 +44,8 @@ func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt strin
 	return turn{call.Done.Sub(sent), call.At}, nil
 }
 
-// pacer keeps a distance between the beginnings of turns, so that neither ductor's budgets nor the turn before hold one
-// up.
+// pacer ensures a minimum time between the starts of turns, so that neither ductor's budgets nor the previous turn
+// delay a turn.
 type pacer struct {
 	every time.Duration
 	next  time.Time
@@ -78,7 +77,7 @@ func coldTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median()}, nil
 }
 
-// warmTurns measure turns that are not the first of their chat. The chats take turns.
+// warmTurns measures later turns of chats. The chats take turns.
 func warmTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var first samples
 	var calls []time.Time
@@ -112,7 +111,7 @@ func warmTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), way.median()}, nil
 }
 
-// backToBack measures n turns in a fresh chat, each sent when the answer before it is complete.
+// backToBack measures n turns in a fresh chat. It sends each prompt when the previous answer is complete.
 func backToBack(ctx context.Context, s *setup, n int) (first samples, err error) {
 	var word words
 	for range n {

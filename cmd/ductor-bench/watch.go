@@ -11,18 +11,18 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// watcher looks at every call that succeeds, as soon as its outcome is known.
+// watcher examines every successful call as soon as its outcome is known.
 type watcher struct {
 	mu      sync.Mutex
 	waiting []*expected
 }
 
-// expected is a call that is waited for.
+// expected is a call that a benchmark waits for.
 type expected struct {
 	what  string
 	chat  telegram.ChatID
 	match func(telegram.Call) bool
-	seen  chan telegram.Call // holds one
+	seen  chan telegram.Call // capacity 1
 }
 
 func (w *watcher) call(c telegram.Call) {
@@ -40,7 +40,7 @@ func (w *watcher) call(c telegram.Call) {
 	})
 }
 
-// expect begins to wait for the next call about a chat that matches.
+// expect starts waiting for the next call about a chat for which match returns true.
 func (s *setup) expect(what string, chat *telegram.Chat, match func(telegram.Call) bool) *expected {
 	e := &expected{what, chat.ID(), match, make(chan telegram.Call, 1)}
 	s.watch.mu.Lock()
@@ -69,8 +69,8 @@ func shows(word string) func(telegram.Call) bool {
 	}
 }
 
-// ends matches the call that shows the end of an answer: ductor's has a footer, and the floor edits nothing else. The
-// call shows the word too, if there is one.
+// ends matches the call that shows the end of an answer. With ductor, this call shows a footer. The floor makes only
+// this edit. If word is not empty, the call must show it too.
 func (s *setup) ends(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		if !shows(word)(c) {

@@ -12,15 +12,15 @@ import (
 )
 
 // optionsTown returns a town whose only agent is the scripted agent with these parts of the Agent Client Protocol; see
-// package agent. Its own modes let everything through.
-func optionsTown(t *testing.T, words string, mode cli.PermissionMode, holds map[cli.PermissionMode]acp.Holding) *town {
+// package agent. Its own modes let everything through. own holds it, and describes the settings of projects for it.
+func optionsTown(t *testing.T, words string, mode cli.PermissionMode, own acp.Settings) *town {
 	t.Helper()
 	t.Setenv("SIM_ACP", words)
 	t.Setenv("SIM_ACP_NAME", "some agent")
 	return newTown(t, func(c *config.Config) {
 		c.Agents.ACP = overACP("gem", c.Agents.Gemini.Path, "SIM_ACP_NAME", "SIM_ACP")
 		one := c.Agents.ACP["gem"]
-		one.Holds = holds
+		one.Holds, one.Project = own.Holds, own.Project
 		c.Agents.ACP["gem"] = one
 		c.Agents.Default, c.Agents.Fallback = "gem", nil
 		c.Agents.Claude.Enabled, c.Agents.Codex.Enabled = false, false
@@ -32,7 +32,7 @@ func optionsTown(t *testing.T, words string, mode cli.PermissionMode, holds map[
 // The user chooses a model and its effort of an agent that offers both as options, and the agent uses them. Its title
 // becomes the title of the session. A session that it began in a terminal continues in the chat.
 func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
-	town := optionsTown(t, "options list title", cli.Auto, nil)
+	town := optionsTown(t, "options list title", cli.Auto, acp.Settings{})
 	town.say("/model")
 	town.pressOn(town.awaitButton("Model 2"), "✓ Model 1")
 	town.pressOn(town.awaitButton("medium"), "medium")
@@ -66,7 +66,7 @@ func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
 // A user is not offered ask for an agent that does not ask, and a turn in it is refused. The owner can name a setting
 // that holds the agent.
 func TestAModeThatNothingHolds(t *testing.T) {
-	town := optionsTown(t, "options", cli.Ask, nil)
+	town := optionsTown(t, "options", cli.Ask, acp.Settings{})
 	town.say(`[[tool "touch written"]][[text "well"]]`)
 	town.await("nothing makes this agent ask")
 	town.say("/permissions")
@@ -78,18 +78,27 @@ func TestAModeThatNothingHolds(t *testing.T) {
 	said := town.say(`[[tool "touch written"]][[text "well"]]`)
 	town.awaitAfter(said, "well")
 
-	held := optionsTown(t, "options", cli.Ask, map[cli.PermissionMode]acp.Holding{
+	held := optionsTown(t, "options", cli.Ask, acp.Settings{Holds: map[cli.PermissionMode]acp.Holding{
 		cli.Ask: {Env: map[string]string{"SIM_PERMISSION": "ask"}},
-	})
+	}})
 	held.say(`[[tool "touch written"]][[text "it is written"]]`)
 	held.pressOn(held.awaitButton("✅ Allow once"), "✅ Allow once")
 	held.awaitDone(1)
 }
 
+// A consultation that nothing holds to plan names what helps: /permissions does not count for it.
+func TestAConsultationThatNothingHolds(t *testing.T) {
+	town, _ := lineTown(t)
+	m := town.awaitAfter(town.say("/consult lines Which design?"), "nothing keeps this agent from changing files")
+	if !strings.Contains(m.Text, "Use another agent for this") || strings.Contains(m.Text, "/permissions") {
+		t.Errorf("it says %q", m.Text)
+	}
+}
+
 // An agent that cannot begin is reported with the reason.
 func TestAnAgentThatBeginsWrongly(t *testing.T) {
 	for words, want := range map[string]string{"version=2": "update ductor", "die": "it lacks a library"} {
-		town := optionsTown(t, words, cli.Auto, nil)
+		town := optionsTown(t, words, cli.Auto, acp.Settings{})
 		town.say("hello")
 		town.await(want)
 	}

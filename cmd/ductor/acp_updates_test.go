@@ -40,20 +40,26 @@ while IFS= read -r line; do
 done
 `
 
-// lineTown returns a town whose agent prints lines, and the agent's folder. %[1]s in a line is the project's folder.
+// writeLineAgent writes an agent that prints lines into a folder. DIR in a line is the project's folder.
+func writeLineAgent(t *testing.T, folder, project string, lines ...string) (program string) {
+	t.Helper()
+	for name, content := range map[string]string{"agent": lineAgent,
+		"turn": strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "DIR", project)} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "agent")
+}
+
+// lineTown returns a town whose agent prints lines, and the agent's folder.
 func lineTown(t *testing.T, lines ...string) (town *town, folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	program := filepath.Join(folder, "agent")
 	town = newTown(t, func(c *config.Config) {
 		c.Agents.Default, c.Permissions.Mode = "lines", "ask"
+		program := writeLineAgent(t, folder, c.Projects.DefaultDir, lines...)
 		c.Agents.ACP = map[string]acp.Settings{"lines": {Enabled: true, Path: program}}
-		for name, content := range map[string]string{"agent": lineAgent,
-			"turn": strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "DIR", c.Projects.DefaultDir)} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
 	})
 	return town, folder
 }

@@ -129,8 +129,8 @@ func TestAgentsWithoutAConfiguration(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "there is no configuration at "+path+"; ductor setup writes it") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	order := regexp.MustCompile(`(?s)^AGENT.*\nclaude +first .*\ncodex +yes .*\nqwen +no; .* 9\.8\.7, logged in, live\n` +
-		`amp +no +not installed`)
+	order := regexp.MustCompile(`(?s)^AGENT.*\nclaude +first .*\ncodex +yes .*\n` +
+		`qwen +no; .* 9\.8\.7, logged in, live\namp +no +not installed`)
 	if !order.MatchString(stdout) {
 		t.Errorf("the agents are\n%s", stdout)
 	}
@@ -206,7 +206,8 @@ const (
 func TestTheDocsListTheCatalogue(t *testing.T) {
 	var table strings.Builder
 	table.WriteString(catalogueBegin + "| agent | program | log-in; key | models | modes, and what holds them " +
-		"| images | resumes; in a terminal | state | tested |\n|---|---|---|---|---|---|---|---|---|\n")
+		"| a project's settings | images | resumes; in a terminal | state | tested |\n" +
+		strings.Repeat("|---", 10) + "|\n")
 	for _, e := range acp.Catalogue() {
 		resumes := cmp.Or(e.Loads, "not known")
 		if len(e.Resume) > 0 {
@@ -216,9 +217,10 @@ func TestTheDocsListTheCatalogue(t *testing.T) {
 		if e.Login == "" && len(e.Keys) == 0 {
 			access = e.Auth
 		}
-		fmt.Fprintf(&table, "| `%s`: %s | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", e.ID, e.Name,
+		fmt.Fprintf(&table, "| `%s`: %s | `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.ID, e.Name,
 			strings.Join(append([]string{e.Command}, e.Args...), " "), listOf(access), cmp.Or(e.Models, "not known"),
-			modesOf(e), cmp.Or(e.Images, "not known"), resumes, listOf(e.State), cmp.Or(e.Tested, "not tested"))
+			modesOf(e), projectOf(e), cmp.Or(e.Images, "not known"), resumes, listOf(e.State),
+			cmp.Or(e.Tested, "not tested"))
 	}
 	path := filepath.Join("..", "..", "docs", "agents.md")
 	page := readFile(t, path)
@@ -242,6 +244,17 @@ func listOf(words []string) string {
 		return "not known"
 	}
 	return "`" + strings.Join(words, "`, `") + "`"
+}
+
+// projectOf describes the settings that a project can contain for an agent.
+func projectOf(e acp.Entry) string {
+	if len(e.Project.Files) == 0 {
+		return "not known: `." + e.ID + "/`, `." + e.Command + "/`"
+	}
+	if len(e.Project.Env) == 0 && e.Project.Meta == "" {
+		return "needs your permission: " + listOf(e.Project.Files)
+	}
+	return "ignored until you allow them: " + listOf(e.Project.Files)
 }
 
 // modesOf describes how an agent is held to permission modes.

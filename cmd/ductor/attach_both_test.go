@@ -90,12 +90,11 @@ func (i *interleaving) step() {
 	}
 }
 
-// settle waits until nothing runs or waits.
+// settle waits until ductor has handled everything that was sent from both ends.
 func (i *interleaving) settle() {
-	stored := &twoEnds{o: i.o}
 	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
-		if len(stored.openTurns()) == 0 {
+		if i.o.isAtRest() {
 			return
 		}
 		if time.Now().After(until) {

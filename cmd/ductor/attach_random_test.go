@@ -151,13 +151,22 @@ func (e *twoEnds) denyAtPhone() {
 // showIt is the button of a notice: ductor was killed while it sent an approval.
 const showIt = "👁 Show it"
 
-// settle decides and waits until the conversation is idle at both ends.
+// settle decides, and waits until ductor has handled everything that was sent from both ends, and the terminal shows
+// the end of each turn.
 func (e *twoEnds) settle() {
 	e.o.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		e.decide()
 		e.desk.mu.Lock()
 		idle := e.desk.conn != nil && len(e.desk.waiting) == 0
+		e.desk.mu.Unlock()
+		idle = idle && e.o.isAtRest()
+		turns := e.stored()
+		e.desk.mu.Lock()
+		for _, turn := range turns {
+			_, known := e.desk.shown.entries[string(turn.ID)]
+			idle = idle && known
+		}
 		for _, entry := range e.desk.shown.entries {
 			idle = idle && entry.State.Over()
 		}
@@ -165,7 +174,7 @@ func (e *twoEnds) settle() {
 			idle = idle && a.State != wire.ApprovalOpen
 		}
 		e.desk.mu.Unlock()
-		if idle && len(e.openTurns()) == 0 {
+		if idle {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -174,32 +183,44 @@ func (e *twoEnds) settle() {
 	}
 }
 
-func (e *twoEnds) openTurns() []orchestrator.Turn {
-	e.o.t.Helper()
-	db, err := store.OpenReadOnly(e.o.soon(), e.o.database(), store.Options{})
+// isAtRest reports whether ductor has handled all updates, and no turn waits or runs.
+func (o *ordeal) isAtRest() (rest bool) {
+	o.t.Helper()
+	if o.srv.PendingUpdates() > 0 {
+		return false
+	}
+	o.readStore(func(db *store.DB) error {
+		updates, err := db.PendingUpdates(o.soon(), 0, 1)
+		if err != nil {
+			return err
+		}
+		turns, err := db.OpenTurns(o.soon())
+		rest = len(updates)+len(turns) == 0
+		return err
+	})
+	return rest
+}
+
+// readStore calls read with ductor's database.
+func (o *ordeal) readStore(read func(*store.DB) error) {
+	o.t.Helper()
+	db, err := store.OpenReadOnly(o.soon(), o.database(), store.Options{})
 	if err != nil {
-		e.o.t.Fatal(err)
+		o.t.Fatal(err)
 	}
 	defer db.Close()
-	open, err := db.OpenTurns(e.o.soon())
-	if err != nil {
-		e.o.t.Fatal(err)
+	if err := read(db); err != nil {
+		o.t.Fatal(err)
 	}
-	return open
 }
 
 // stored returns the turns of the conversation.
-func (e *twoEnds) stored() []orchestrator.Turn {
+func (e *twoEnds) stored() (turns []orchestrator.Turn) {
 	e.o.t.Helper()
-	db, err := store.OpenReadOnly(e.o.soon(), e.o.database(), store.Options{})
-	if err != nil {
-		e.o.t.Fatal(err)
-	}
-	defer db.Close()
-	turns, err := db.RecentTurns(e.o.soon(), orchestrator.ConversationID{Chat: owner}, 100)
-	if err != nil {
-		e.o.t.Fatal(err)
-	}
+	e.o.readStore(func(db *store.DB) (err error) {
+		turns, err = db.RecentTurns(e.o.soon(), orchestrator.ConversationID{Chat: owner}, 100)
+		return err
+	})
 	return turns
 }
 

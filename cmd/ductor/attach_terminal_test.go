@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 
 	"ductor/cli/clitest"
 	"ductor/internal/attach/wire"
@@ -139,6 +143,51 @@ func TestAttachInATerminalAcrossARestart(t *testing.T) {
 	}
 	o.awaitWhole(tr)
 	o.ranOnce(tr)
+}
+
+// A narrow terminal without UTF-8 that changes its size while text streams shows each word once, in ASCII. It ends with
+// a sentence once its user is removed.
+func TestAttachInANarrowTerminalWithoutUTF8(t *testing.T) {
+	o := surroundings(t, nil).ordeal(36)
+	desk := o.attachAt(20, 60, "LANG=C", "LC_ALL=C")
+	resize := func(columns int) {
+		if err := pty.Setsize(desk.tty, &pty.Winsize{Rows: 60, Cols: uint16(columns)}); err != nil {
+			t.Fatal(err)
+		}
+		desk.screen.Resize(columns, 60)
+	}
+	var words []string
+	for n := range 60 {
+		words = append(words, fmt.Sprintf("w%03d", n))
+	}
+	o.say(`grüße 世界 [[start]] [[text "%s" delay=5ms chunk=9]]`, strings.Join(words, " "))
+	for i, columns := range []int{33, 20, 57, 100} {
+		eventually(t, "the prompt and a part of the answer", func() bool {
+			return strings.Count(desk.screen.String(), words[i*10]) == 2
+		})
+		resize(columns)
+	}
+	o.awaitDone(1)
+	desk.shows("gr??e ??", "\nw000 w001", "w059 ", "!working")
+	answer := ""
+	for line := range strings.Lines(desk.screen.String()) {
+		if strings.HasPrefix(line, "w") || answer != "" && !strings.HasSuffix(answer, "w059 ") {
+			answer += strings.Join(strings.Fields(line), " ") + " "
+		}
+	}
+	if want := strings.Join(words, " ") + " "; answer != want {
+		t.Errorf("the answer is %q, want %q:\n%s", answer, want, desk.screen.String())
+	}
+	if i := strings.IndexFunc(desk.text(), func(r rune) bool { return r >= 0x7f }); i >= 0 {
+		t.Errorf("the terminal gets %.20q", desk.text()[i:])
+	}
+	o.edit(o.config, "allowed_users = [1]", "allowed_users = [2]")
+	if err := o.daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if code := desk.exit(); code != exitFailure || !strings.Contains(desk.text(), "no longer an owner") {
+		t.Errorf("it exits with %d: %q", code, desk.text())
+	}
 }
 
 // In a pipe the standard input is a prompt, and the answer is printed in plain lines.

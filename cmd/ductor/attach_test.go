@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"ductor/cli/clitest"
 	"ductor/internal/attach/wire"
@@ -113,6 +116,34 @@ func TestATerminalAndAPhoneDecide(t *testing.T) {
 	desk.awaitEntry(wire.StateDone, "that was more")
 	if _, err := os.Stat(file + "-2"); err == nil {
 		t.Error("the denied command ran")
+	}
+}
+
+// Both ends send at the same moment: both prompts run once, and both ends show both.
+func TestTwoEndsSendAtOnce(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	desk := town.attach()
+	for i := range 3 {
+		prompt := func(end string) string {
+			return fmt.Sprintf(`[[start]] [[tool cmd="echo %s-%d >> ran"]] [[text "answer to %[1]s %[2]d"]]`, end, i)
+		}
+		var both sync.WaitGroup
+		both.Go(func() { town.say("%s", prompt("phone")) })
+		if r := desk.say(fmt.Sprint("p", i), prompt("desk")); r.Error != "" {
+			t.Errorf("the reply: %+v", r)
+		}
+		both.Wait()
+		for _, end := range []string{"phone", "desk"} {
+			answer := fmt.Sprintf("answer to %s %d", end, i)
+			desk.awaitEntry(wire.StateDone, answer)
+			town.awaitMessage(func(m telegram.Message) bool { return !isTyped(m) && rowsOf(m.Text, answer) == 1 })
+		}
+	}
+	ran, err := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
+	lines := strings.Fields(string(ran))
+	slices.Sort(lines)
+	if want := []string{"desk-0", "desk-1", "desk-2", "phone-0", "phone-1", "phone-2"}; !slices.Equal(lines, want) {
+		t.Errorf("it ran %q, %v", lines, err)
 	}
 }
 
@@ -263,6 +294,27 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	desk.await("a bye", func() bool { return desk.bye != nil && desk.bye.Reason == wire.ReasonRemoved })
+}
+
+// If an abort in the terminal comes while the chat still waits for an answer, the chat offers that answer.
+func TestAnAbortInATerminalOffersTheAnswer(t *testing.T) {
+	town := newTown(t, nil)
+	desk := town.attach()
+	slow := town.srv.Inject(telegram.Fault{Delay: time.Hour, Times: telegram.Always})
+	desk.say("p1", `hello [[text "the whole answer"]]`)
+	desk.awaitEntry(wire.StateDone, "the whole answer")
+	desk.send(wire.Request{Abort: &wire.Abort{ID: "a1"}})
+	if r := desk.reply("a1"); r.Error != "" {
+		t.Errorf("the reply: %+v", r)
+	}
+	desk.awaitNotice("The rest of the answer is not sent.")
+	slow.Remove()
+	offer := town.await("The rest of the answer is not sent.")
+	if n := town.shown("the whole answer"); n != 1 { // in the prompt
+		t.Errorf("the chat shows the answer %d times", n-1)
+	}
+	town.pressOn(offer, showAgain)
+	town.awaitMessage(func(m telegram.Message) bool { return strings.HasPrefix(m.Text, "the whole answer") })
 }
 
 // A command that the terminal repeats, because ductor was killed before the reply, is carried out once.

@@ -123,3 +123,46 @@ func TestAttackSessionsOfOtherChatsAreNotRead(t *testing.T) {
 	ours.during(bob, func() { ours.checkReads("who was removed, in the group,", ids, "Team42") })
 	ours.during(mallory, func() { ours.checkReads("a member, with a shared project,", ids, "Team42") })
 }
+
+// The name or ID of another user's session names a session of one's own, which knows nothing of the other one.
+func TestAttackTheSessionOfAnotherUserByItsName(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Telegram.AllowedUsers = "bypass", []int64{owner, neighbour}
+	})
+	theirChat := town.srv.Private(neighbour, "Neighbour")
+	ann, bob := town.chat.Person(), theirChat.Person()
+	mine, theirs := newReader(town, town.chat, ann, "Zebra42"), newReader(town, theirChat, bob, "Salary42")
+	names := []string{"auth-789"}
+	mine.during(ann, func() {
+		for _, question := range []string{`remember Zebra42 [[start]] [[text "noted"]]`, `and? [[start]] [[history]]`} {
+			out := mine.call("consult_with", map[string]any{"model": "codex", "session_id": names[0],
+				"question": question})
+			if strings.Contains(question, "history") && !strings.Contains(out, "Zebra42") {
+				t.Errorf("the owner's own session: %s", out)
+			}
+		}
+		list := mine.call("list_sessions", nil)
+		for _, m := range regexp.MustCompile(`(?m)^(\S+)  "`).FindAllStringSubmatch(list, -1) {
+			names = append(names, m[1])
+		}
+	})
+	if len(names) != 3 {
+		t.Fatalf("the owner's sessions are %q", names)
+	}
+	theirs.during(bob, func() {
+		for _, name := range names {
+			for tool, args := range map[string]map[string]any{
+				"consult_with": {"model": "codex", "session_id": name, "question": `and? [[start]] [[history]]`},
+				"work_with":    {"agent": "codex", "session_id": name, "task": `and? [[start]] [[history]]`},
+			} {
+				if tool == "work_with" {
+					go theirs.press("✅ Allow once")
+				}
+				if out := theirs.call(tool, args); strings.Contains(out, "Zebra42") ||
+					!strings.Contains(out, "session_id") {
+					t.Errorf("%s in %s: %s", tool, name, out)
+				}
+			}
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/cli/claude"
 	"ductor/cli/codex"
 	"ductor/cli/copilot"
@@ -23,6 +24,9 @@ import (
 
 // settingsOf returns the places about which ductor asks the user before an agent reads them.
 func settingsOf(agent string) []string {
+	if entry, ok := acp.EntryOf(agent); ok {
+		return entry.Project.Files
+	}
 	return map[string]cli.ProjectReader{
 		"claude": claude.New(claude.Options{}), "codex": codex.New(codex.Options{}),
 		"copilot": copilot.New(copilot.Options{}), "gemini": gemini.New(gemini.Options{}),
@@ -33,7 +37,7 @@ func settingsOf(agent string) []string {
 // text for the model, names of files to ignore, or nothing that runs or grants anything. The test fails if a new
 // version reads other places.
 func harmless() map[string][]string {
-	return map[string][]string{
+	own := map[string][]string{
 		"claude": {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/", ".claude/hooks", ".claude",
 			".claude/worktrees", // Claude sometimes lists it at its start to remove its own old worktrees
 			"config", "hooks", "objects", "refs", "AGENTS.md", ".github/workflows"},
@@ -43,13 +47,19 @@ func harmless() map[string][]string {
 			".github/instructions/", ".github/allowed_models.txt", ".github/pull_request_template.md",
 			".github/PULL_REQUEST_TEMPLATE", "pull_request_template.md", "docs/pull_request_template.md",
 			"PULL_REQUEST_TEMPLATE", "docs/PULL_REQUEST_TEMPLATE", ".github"},
-		"gemini": {"GEMINI.md", ".geminiignore"},
+		"gemini":   {"GEMINI.md", ".geminiignore"},
+		"cline":    {"AGENTS.md"},
+		"opencode": {"AGENTS.md", "CLAUDE.md", "CONTEXT.md", ".agents", ".agents/skills", ".claude", ".jj"},
+		"qwen":     {"AGENTS.md", "QWEN.md", ".qwenignore", ".agentignore", ".aiignore", "logs/openai"},
 	}
+	own["claude-agent-acp"], own["codex-acp"] = append(own["claude"], ".claude/AGENTS.md"), own["codex"]
+	return own
 }
 
 const (
-	placesBegin = "<!-- places: `go test ./cmd/ductor -run TestTheDocsNameThePlaces -update` writes this table; TestTheRealAgentsInARepositoryWithPrograms holds it -->\n"
-	placesEnd   = "<!-- end of places -->"
+	placesBegin = "<!-- places: `go test ./cmd/ductor -run TestTheDocsNameThePlaces -update` writes this table; " +
+		"TestTheRealAgentsInARepositoryWithPrograms and TestUsersAgentsInAProjectThatAllowsEverything hold it -->\n"
+	placesEnd = "<!-- end of places -->"
 )
 
 func TestTheDocsNameThePlaces(t *testing.T) {
@@ -76,13 +86,20 @@ func (r *repository) traceAgent(t *testing.T, c *config.Config) {
 	if err := os.Mkdir(traces, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	users := c.Agents.ACP[r.agent]
 	program := map[string]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path,
 		"copilot": &c.Agents.Copilot.Path, "gemini": &c.Agents.Gemini.Path}[r.agent]
+	if program == nil {
+		program = &users.Path
+	}
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' -f --seccomp-bpf -qq -e trace=file -o '%s'/$$ '%s' \"$@\"\n", strace,
 		traces, *program)
-	*program = filepath.Join(r.base, "traced")
+	*program = filepath.Join(traces, filepath.Base(*program)) // the catalogue knows agents by this name
 	if err := os.WriteFile(*program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if users.Path != "" {
+		c.Agents.ACP[r.agent] = users
 	}
 }
 
@@ -90,12 +107,12 @@ func (r *repository) traceAgent(t *testing.T, c *config.Config) {
 var tracedCall = regexp.MustCompile(`^\d+ +\w+\([^"]*"([^"]*)"(.*) = (-?\d+)(?: (E[A-Z]+))?`)
 
 // checkKnownReads fails if the agent opened or searched for a file in or above the project that is neither asked
-// about nor harmless.
-func (r *repository) checkKnownReads() {
+// about nor harmless. objects are the files of commands that the test had the agent run.
+func (r *repository) checkKnownReads(objects ...string) {
 	r.t.Helper()
-	known := slices.Concat(settingsOf(r.agent), harmless()[r.agent])
+	known := slices.Concat(settingsOf(r.agent), harmless()[r.agent], objects)
 	unknown := map[string]bool{}
-	traces, err := filepath.Glob(filepath.Join(r.base, "traces", "*"))
+	traces, err := filepath.Glob(filepath.Join(r.base, "traces", "[0-9]*"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -145,7 +162,7 @@ func in(place, known string) bool {
 
 // ofGit matches the files of a repository itself, which git reads for every command, and files with patterns to
 // ignore.
-var ofGit = regexp.MustCompile(`/(\.git|\.gitignore|\.ignore|\.rgignore|HEAD)(/|$)`)
+var ofGit = regexp.MustCompile(`/(\.git|\.gitignore|\.gitattributes|\.mailmap|\.ignore|\.rgignore|HEAD)(/|$)`)
 
 // place returns a path relative to the project, or to a directory above it. It returns false for paths elsewhere.
 func (r *repository) place(file string) (string, bool) {

@@ -93,7 +93,7 @@ func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 	return w.Flush()
 }
 
-// onOneLine makes text of an agent safe for a table in a terminal. It replaces control characters by spaces and
+// onOneLine makes an agent's text safe for a table in a terminal. It replaces control characters by spaces, and
 // escapes invisible characters, such as marks that reverse the direction of text.
 func onOneLine(s string) string {
 	var out strings.Builder
@@ -134,7 +134,7 @@ type auditRow struct {
 	Call     string    `json:"call,omitempty"`
 }
 
-// writeAuditJSON writes one JSON object a line, the oldest first.
+// writeAuditJSON writes one JSON object per line, the oldest first.
 func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	for _, e := range slices.Backward(entries) {
 		line, err := json.Marshal(auditRow{
@@ -154,7 +154,7 @@ func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	return nil
 }
 
-// escapeUnseen escapes invisible characters in JSON, since a terminal would interpret them. They occur only in
+// escapeUnseen escapes invisible characters in JSON, because a terminal would interpret them. They occur only in
 // strings.
 func escapeUnseen(text string) string {
 	var out strings.Builder

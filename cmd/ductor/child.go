@@ -28,14 +28,14 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg makes this program the runner of this machine's agents. Only ductor uses it, so cobra does not know it.
+// runnerArg starts the runner for the agents of this machine. Only ductor uses it, so it is not a cobra command.
 const runnerArg = "runner"
 
-// restartWait is how long a hook waits for the next ductor if the one that should answer it ended.
+// restartWait is how long a hook waits for the next ductor process if the current one ends before it answers.
 const restartWait = 10 * time.Minute
 
-// runIfAsked runs the runner, a hook or a server of the owner and exits if the arguments say so. The CLIs in a user's terminals wait for
-// hooks, so these also start without cobra.
+// runIfAsked runs the runner, a hook or an MCP server of the owner if the arguments request it, and exits. It runs
+// before cobra, because the CLIs in a user's terminals wait for hooks.
 func runIfAsked() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == relay.ServerVerb:

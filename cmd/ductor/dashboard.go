@@ -85,7 +85,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 	return server.Serve(ctx, dashboard.Site(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))))
 }
 
-// overview collects the contents of the page. It is read-only.
+// overview collects the contents of the dashboard. It only reads.
 type overview struct {
 	cfg  config.Config
 	db   *store.DB
@@ -95,7 +95,7 @@ type overview struct {
 	agents []dashboard.Agent
 }
 
-// askEvery is the interval between checks of the agents' log-ins. A check starts a process of each agent.
+// askEvery is the interval between checks of the agents' log-ins. Each check starts a process for each agent.
 const askEvery = 5 * time.Minute
 
 func (o *overview) askAgents(ctx context.Context) {
@@ -121,7 +121,7 @@ func (o *overview) askAgents(ctx context.Context) {
 	}
 }
 
-// Limits of the page: how far back it goes, and how many rows it shows.
+// Limits of the dashboard: its period and its number of rows.
 const (
 	plotDays     = 14
 	usedDays     = 30
@@ -205,7 +205,7 @@ func (o *overview) conversations(ctx context.Context, now time.Time, v *dashboar
 	return nil
 }
 
-// chatName names a conversation as `ductor audit` does.
+// chatName returns the name of a conversation, as in `ductor audit`.
 func chatName(id orchestrator.ConversationID) string {
 	if id == (orchestrator.ConversationID{}) {
 		return "no chat"

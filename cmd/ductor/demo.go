@@ -50,7 +50,7 @@ type demoOptions struct {
 	addr     string // of the page
 }
 
-// runDemo runs the app on a simulated Telegram. The page acts as its user.
+// runDemo runs the app with a simulated Telegram. The page acts as the user of Telegram.
 func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error {
 	if info, err := os.Stat(opts.dir); opts.dir != "" && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("--dir %s: there is no such directory", opts.dir)

@@ -27,7 +27,7 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves the worlds in the browser until ctx ends. The second one is the tour.
+// demoPage serves the worlds in the browser until ctx ends. The second world is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
@@ -79,7 +79,7 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage returns the page to which page i of n links, or "" if it is the only one.
+// otherPage returns the address of the page to which page i of n links, or "" if there is only one page.
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:
@@ -251,8 +251,8 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent describes an event in a few words. grows reports whether the next event of its kind continues its
-// text.
+// describeEvent describes an event in a few words. grows reports whether the next event of the same kind continues
+// the text.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:

@@ -18,8 +18,8 @@ import (
 	"ductor/web/demo"
 )
 
-// demoWorld is a simulated Telegram with its own ductor. It listens nowhere, so other users of the machine cannot
-// write in its chats.
+// demoWorld is a simulated Telegram with its own ductor. It does not listen on the network, so other users of the
+// machine cannot write in its chats.
 type demoWorld struct {
 	srv      *telegram.Server
 	bot      *demoBot
@@ -48,7 +48,7 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	demo.Populate(w.srv)
 	cfg := config.Default()
 	cfg.Telegram.Token = secrets.Value(w.srv.Token())
-	cfg.Telegram.APIBase = "http://telegram.invalid" // the world's own transport answers
+	cfg.Telegram.APIBase = "http://telegram.invalid" // never called, because the world's transport answers
 	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
 	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
 	cfg.Telegram.GroupTrigger = "all"
@@ -76,7 +76,7 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 		programs.Copilot
 	for name, variable := range map[string]string{
 		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
-	} { // a scripted agent takes any key for a log-in
+	} { // a scripted agent accepts any key as a log-in
 		w.bot.cfg.Keys = append(w.bot.cfg.Keys, keys.Key{Agent: name, Name: variable, Value: secrets.Value(rand.Text())})
 	}
 	return w, nil

@@ -1,7 +1,7 @@
 // Command ductor talks to coding agents from Telegram.
 //
-// Package main contains flags, signals and exit codes, with one file for each subcommand. Package internal/app
-// constructs ductor.
+// Package main contains flags, signals and exit codes, in one file per subcommand. Package internal/app constructs
+// ductor.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 )
 
 func main() {
-	runIfAsked()       // before any set-up of the bot
+	runIfAsked()       // before ductor initializes anything
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
 	env, err := ownEnvironment()
 	if err != nil {
@@ -54,7 +54,7 @@ func command(env config.Environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// cobra's own flag links text/template, which adds 6 MB
+	// cobra's own flag needs text/template, which adds 6 MB
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
@@ -67,7 +67,7 @@ func command(env config.Environment) *cobra.Command {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
 	showUsageOnWrongArgs(root)
-	// without this, cobra prints help for a mistyped subcommand and succeeds
+	// Without this, cobra prints help for a mistyped subcommand and exits with 0.
 	for _, group := range append(root.Commands(), root) {
 		if group.HasSubCommands() && !group.Runnable() {
 			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error {
@@ -82,8 +82,7 @@ func command(env config.Environment) *cobra.Command {
 	return root
 }
 
-// showUsageOnWrongArgs adds the usage line to errors about too few or too many arguments, in cmd and all its
-// subcommands.
+// showUsageOnWrongArgs adds the usage line to errors about the number of arguments, in cmd and all its subcommands.
 func showUsageOnWrongArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.Runnable() {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -102,11 +101,11 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 // source loads the configuration for a command.
 type source struct {
 	env  config.Environment
-	path string // from the flag, or the default path
-	err  error  // why the default path is unknown
+	path string // value of the flag, or the default path
+	err  error  // error of determining the default path
 }
 
-// sourceOf adds the flag --config to cmd and returns the source that it selects.
+// sourceOf adds the flag --config to cmd, and returns the source of the selected file.
 func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	s := &source{env: env}
 	s.path, s.err = config.DefaultPath(env)
@@ -147,7 +146,7 @@ const (
 	exitConfig   = 2 // wrong configuration; a restart does not help
 	exitToken    = 3 // Telegram rejects the token; a restart does not help
 	exitInstance = 4 // another ductor serves this token
-	exitDisk     = 5 // the database's disk reports an error; a restart reads its contents again
+	exitDisk     = 5 // the disk of the database reports an error; a restart reads the data again
 	exitNewer    = 6 // a newer release is available
 )
 
@@ -171,7 +170,7 @@ func exitCode(err error) int {
 	}
 }
 
-// version is set by the linker for releases. For other builds, describe adds the commit.
+// version is set by the linker in releases. In other builds, describe adds the commit.
 var version = "dev"
 
 func versionCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"ductor/mcp/relay"
 )
 
-// mcpCommand is the program that agents, and MCP clients outside of turns, start to reach ductor's tools.
+// mcpCommand returns the command that connects agents, and MCP clients outside of turns, to ductor's tools.
 func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	var from *source
 	var tokenFile string
@@ -33,7 +33,7 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 				return err
 			}
 			ended := make(chan error, 1)
-			// Run returns at the end of its input; otherwise it ends with this process
+			// Run returns when its input ends. If ctx ends first, the process exits and ends Run.
 			go func() { ended <- r.Run(cmd.Context(), os.Stdin, os.Stdout) }()
 			select {
 			case err := <-ended:
@@ -49,7 +49,7 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// errNoToken means that no token is set for the relay.
+// errNoToken means that the relay has no token.
 var errNoToken = errors.New("$" + relay.TokenVar + " is not set: agents that ductor runs have it; for another MCP " +
 	"client, create a token with ductor mcp token NAME")
 
@@ -75,7 +75,7 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// relayFromEnvironment returns a relay to the ductor that started the agent around this process.
+// relayFromEnvironment returns a relay to the ductor that started the agent of this process.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {
@@ -85,8 +85,8 @@ func relayFromEnvironment() (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// newRelay returns a relay to the ductor with the state directory dir. Only a client outside of turns needs the secret
-// of its sockets.
+// newRelay returns a relay to the ductor with the state directory dir. Only MCP clients outside of turns need the
+// secret of its sockets.
 func newRelay(token, dir string) (*relay.Relay, error) {
 	r := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, dir)
@@ -98,7 +98,7 @@ func newRelay(token, dir string) (*relay.Relay, error) {
 	return r, err
 }
 
-// readTokenFile reads a token from a file that only this user can read.
+// readTokenFile reads a token from a file. It returns an error if other users can read the file.
 func readTokenFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

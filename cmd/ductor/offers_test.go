@@ -26,7 +26,9 @@ func TestAnInstalledAgentIsOfferedOnce(t *testing.T) {
 	}
 	town.say("/model")
 	town.pressOn(town.awaitButton("Add OpenCode"), "Add OpenCode")
-	town.await("opencode is added. Restart me, and pick it in /model.")
+	town.await("opencode is added. Pick it in /model.")
+	said := town.say("/model")
+	town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Opencode") })
 	goose := town.awaitButton("Add goose")
 	town.pressOn(goose, "Not now")
 	town.await("OK, I won't ask again. To add it later, run this on the machine: ductor agents add goose")
@@ -53,7 +55,7 @@ func TestAnInstalledAgentIsOfferedOnce(t *testing.T) {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
 	startDaemon(t, "run", "-c", path)
-	said := town.say("/model")
+	said = town.say("/model")
 	town.awaitAfter(said, "Now: ")
 	town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Opencode") })
 	if a := town.pressOn(kilo, "Add Kilo"); !strings.Contains(a.Text, "I couldn't change my configuration") {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
 	"ductor/mcp/relay"
 	"ductor/orchestrator/handoff"
@@ -208,24 +210,24 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = gemini.Work, []string{filepath.Dir(gemini.Work)}
 	})
 	town.start()
-	// asked returns the user's text in the last request to the model's API for a prompt.
-	asked := func(prompt string) string {
+	// told returns what the last request to a model's API tells before the prompt with which it ends. It checks that
+	// the entries of the session in it are exactly the wanted ones.
+	told := func(prompt string, want ...string) string {
 		t.Helper()
-		for _, r := range slices.Backward(api.Requests()) {
-			if strings.Contains(r.Prompt, prompt) {
-				return r.Prompt
-			}
+		requests := api.Requests()
+		slices.Reverse(requests)
+		last := slices.IndexFunc(requests, func(r modelapi.Request) bool { return strings.HasSuffix(r.Prompt, prompt) })
+		if last < 0 {
+			t.Fatalf("no request ends with %q", prompt)
 		}
-		t.Fatalf("no request has %q", prompt)
-		return ""
-	}
-	once := func(asked string, parts ...string) {
-		t.Helper()
-		for _, part := range parts {
-			if n := strings.Count(asked, part); n != 1 {
-				t.Errorf("%q is there %d times in\n%s", part, n, asked)
-			}
+		text := strings.TrimSuffix(requests[last].Prompt, prompt)
+		entries := toldEntry.FindAllString(text, -1)
+		if !slices.EqualFunc(entries, want, func(entry, want string) bool {
+			return regexp.MustCompile("^" + want).MatchString(entry)
+		}) {
+			t.Errorf("%q comes after the entries %.99q, want %q", prompt, entries, want)
 		}
+		return text
 	}
 	call := func(tool string, args map[string]string) string {
 		raw, err := json.Marshal(args)
@@ -234,18 +236,27 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 		}
 		return fmt.Sprintf("[[call %s args=%q]]", tool, raw)
 	}
+	const (
+		build  = `please build [[start]] [[text "it is built"]]`
+		review = `please review [[start]] [[text "looks good"]]`
+		merge  = `please merge [[start]] [[text "merged"]]`
+		goOn   = `please go on [[start]] [[text "over"]]`
+	)
 	town.say("%s", "please begin [[start]] "+call("consult_with", map[string]string{"model": "codex",
 		"session_id": "auth-789", "question": `please advise [[start]] [[text "the advice begins"]] ` +
 			`[[text n=2500 size=20]] [[text " the advice ends"]]`})+
-		call("work_with", map[string]string{"agent": "claude", "session_id": "auth-789",
-			"task": `please build [[start]] [[text "it is built"]]`})+`[[text "all of it"]]`)
+		call("work_with", map[string]string{"agent": "claude", "session_id": "auth-789", "task": build})+
+		`[[text "all of it"]]`)
 	town.press("✅ Allow once")
 	town.awaitDone(1)
-	work := asked("please build")
-	once(work, "please advise", "Advice of codex", "the advice begins", " the advice ends\n",
-		"tokens are left out here")
-	told, _, _ := strings.Cut(work, "please build [[start]]")
-	if n := handoff.Tokens(told); n > town.cfg.Sessions.HandoffTokens || n < town.cfg.Sessions.HandoffTokens/2 {
+	entries := []string{"Question to codex: please advise", `Advice of codex \S+: the advice begins`}
+	advice := told(build, entries...)
+	for _, part := range []string{" the advice ends\n", "tokens are left out here"} {
+		if n := strings.Count(advice, part); n != 1 {
+			t.Errorf("the worker is told %q %d times", part, n)
+		}
+	}
+	if n := handoff.Tokens(advice); n > town.cfg.Sessions.HandoffTokens || n < town.cfg.Sessions.HandoffTokens/2 {
 		t.Errorf("%d tokens are handed over, and %d may be", n, town.cfg.Sessions.HandoffTokens)
 	}
 	if !strings.Contains(api.Asked(), "1 earlier entries of the session did not fit") {
@@ -254,18 +265,19 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 	town.openSession("auth-789")
 	town.say("/model gemini")
 	town.await("Gemini · its default model")
-	town.say("%s", `please review [[start]] [[text "looks good"]]`)
+	town.say("%s", review)
 	town.awaitDone(2)
-	once(asked("please review"), "please advise", "please build", "it is built", "Report of claude")
+	entries = append(entries, "Task for claude: please build", `Report of claude \S+: it is built`)
+	told(review, entries...)
 	town.say("/model claude")
 	town.await("Claude · its default model")
-	town.say("%s", `please merge [[start]] [[text "merged"]]`)
+	town.say("%s", merge)
 	town.awaitDone(3)
-	once(asked("please merge"), "please advise", "please build", "it is built", "please review", "looks good")
-	town.say("%s", `please go on [[start]] [[text "over"]]`)
+	told(merge, append(entries, "User: please review", `Assistant \(gemini\): looks good`)...)
+	town.say("%s", goOn)
 	town.awaitDone(4)
-	if again := asked("please go on"); strings.Contains(again, "please review") ||
-		strings.Contains(again, "please advise") {
-		t.Errorf("claude is told it again: %s", again)
-	}
+	told(goOn)
 }
+
+// toldEntry matches the first line of an entry of a session that an agent is told.
+var toldEntry = regexp.MustCompile(`(?m)^(User|Assistant|Question|Advice|Task|Report)\b.*`)

@@ -17,7 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// printOutput prints the output of a run as it comes: from the beginning of its newest turn, or all that is kept.
+// printOutput prints the output of a run while it grows, from the start of its newest turn, or from the start if all
+// is set.
 func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 		run, err := findRun(cmd.Context(), envs, id, cmd.ErrOrStderr())
@@ -34,7 +35,7 @@ func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	})
 }
 
-// turnOffset returns the offset in a run's output at which its newest turn begins.
+// turnOffset returns the offset in a run's output at which the run's newest turn begins.
 func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -46,7 +47,7 @@ func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
-	if errors.Is(err, orchestrator.ErrNoTurn) { // the run waits for its first turn
+	if errors.Is(err, orchestrator.ErrNoTurn) { // the run has had no turn yet
 		return 0, nil
 	}
 	return start.Output, err

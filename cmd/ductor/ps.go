@@ -78,7 +78,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 // purposeOf reads the purpose of a run from its labels.
 func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
-// agentOf returns the agent of a run, or its program if the labels name no agent.
+// agentOf returns the agent of a run, or the run's program if the labels contain no agent.
 func agentOf(i runner.Info) string {
 	p := purposeOf(i)
 	switch {
@@ -99,13 +99,13 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
 }
 
-// stateOf describes whether a ductor is attached to a run, or how the run ended.
+// stateOf describes whether a ductor process is attached to a run, or how the run ended.
 func stateOf(run listedRun) string {
 	i := run.Info
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.Name != "": // AttachedBy is the pid of a helper in the container
+	case i.Alive && i.Attached && run.at.Name != "": // in a container, AttachedBy is the pid of a helper
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

@@ -120,14 +120,11 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 }
 
 // awaitAfter waits for a message of the bot that contains part, below a user's message.
-func (town *town) awaitAfter(said telegram.Message, part string) {
+func (town *town) awaitAfter(said telegram.Message, part string) telegram.Message {
 	town.t.Helper()
-	_, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+	return town.awaitMessage(func(m telegram.Message) bool {
 		return m.ID > said.ID && strings.Contains(m.Text, part)
 	})
-	if err != nil {
-		town.fatal(err)
-	}
 }
 
 func TestCodexModelsInTheMenu(t *testing.T) {

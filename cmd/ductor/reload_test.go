@@ -139,3 +139,43 @@ func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
 		t.Error("Ann got nothing")
 	}
 }
+
+// TestAReloadChangesTheOtherAgents tests that a reload adds, changes and removes agents of [agents.acp], and that their
+// running turns end as they began.
+func TestAReloadChangesTheOtherAgents(t *testing.T) {
+	town := surroundings(t, nil)
+	path, folders := town.writeConfig(), [2]string{t.TempDir(), t.TempDir()}
+	reload := func(want string, pairs ...string) {
+		t.Helper()
+		town.edit(path, pairs...)
+		read := town.awaitAfter(town.say("/reload"), "config.toml was read again.").Text
+		if now, _, _ := strings.Cut(read, "In use after a restart"); !strings.Contains(now, want) {
+			t.Errorf("it says %q", read)
+		}
+	}
+	table := func(folder string) string { return fmt.Sprintf("[agents.acp.lines]\npath = %q\n", folder+"/agent") }
+	// reloadInTurn reloads while a turn waits for a file.
+	reloadInTurn := func(folder, answer, want string, pairs ...string) {
+		t.Helper()
+		text := func(said string) string {
+			return change("agent_message_chunk", fmt.Sprintf(`"content":{"type":"text","text":%q}`, said))
+		}
+		writeLineAgent(t, folder, "", text(answer+"; "), "until go", text("it ends"))
+		town.awaitAfter(town.say("/model lines"), ": Lines")
+		prompt := town.say("go on")
+		town.awaitAfter(prompt, answer)
+		reload(want, pairs...)
+		if err := os.WriteFile(folder+"/go", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		town.awaitAfter(prompt, answer+"; it ends\n")
+	}
+	startDaemon(t, "run", "-c", path)
+	town.awaitAfter(town.say("/model lines"), "There is no model")
+	reload("agents.acp.lines: none → {...}", "[permissions]\n", table(folders[0])+"[permissions]\n")
+	reloadInTurn(folders[0], "the first begins", "- agents.acp.lines.path", folders[0], folders[1])
+	reloadInTurn(folders[1], "the second begins", "agents.acp.lines: {...} → none", table(folders[1]), "")
+	town.awaitAfter(town.say("go on"), "Lines is not installed")
+	town.awaitAfter(town.say("/model claude"), "Claude")
+	town.awaitAfter(town.say(`[[text "it works on"]]`), "it works on")
+}

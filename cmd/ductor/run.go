@@ -35,11 +35,11 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs the app until ctx ends. Agents continue to work, and the next start resumes their turns. A second signal
-// ends ductor without waiting for messages. SIGHUP reloads the configuration with load. If the database is damaged,
-// serve starts another app, which moves it aside.
+// serve runs the app until ctx ends. Agents continue to work, and the next process resumes their turns. A second
+// signal ends ductor without waiting for messages. SIGHUP reloads the configuration with load. If the database is
+// damaged, serve runs another app, which replaces the database.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
-	hangups := make(chan os.Signal, 1) // buffered for a signal during Build
+	hangups := make(chan os.Signal, 1) // buffered, because a signal may come during Build
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	scrub := app.NewScrubber(cfg)
@@ -70,7 +70,7 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 	return err
 }
 
-// mostDamages is how many apps may end because of a damaged database before ductor ends.
+// mostDamages limits how often serve starts an app again because of a damaged database.
 const mostDamages = 3
 
 // live builds and runs one app.

@@ -23,8 +23,8 @@ type listedRun struct {
 	at environment.Runs
 }
 
-// withRuns calls f with the runs of a configuration, whether ductor runs or not. It writes to notes which sandboxes
-// it cannot open.
+// withRuns calls f with the environments of a configuration. ductor need not run. For each sandbox that cannot be
+// opened, it writes a line to notes.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -71,7 +71,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 	return all, nil
 }
 
-// findRun returns the run whose id begins with begin.
+// findRun returns the run whose id starts with begin.
 func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, envs, notes)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sendCommand sends a message into the chat of the agent whose shell runs this process.
+// sendCommand returns the command that sends a message to the chat of the agent in whose shell it runs.
 func sendCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{

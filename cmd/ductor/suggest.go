@@ -12,7 +12,7 @@ import (
 	"ductor/internal/nearest"
 )
 
-// otherNames maps words that users try to subcommands.
+// otherNames maps words that users may try to subcommands.
 var otherNames = map[string]string{
 	"start": "run", "serve": "run", "init": "setup", "configure": "setup", "config": "setup", "login": "setup",
 	"list": "ps", "stop": "kill",
@@ -45,7 +45,7 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag adds a similar flag to an error about an unknown one.
+// suggestFlag adds a similar flag to an error about an unknown flag.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	wrong, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -13,15 +13,15 @@ import (
 	"ductor/internal/config"
 )
 
-// tokenPipeVariable names the descriptor from which a restarted ductor reads the bot token.
+// tokenPipeVariable contains the descriptor from which a restarted ductor reads the bot token.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken is a size that fits into every pipe.
+// maxToken is a number of bytes that fits into every pipe.
 const maxToken = 4096
 
 // ownEnvironment returns the environment of this process. If it contains the bot token, ductor first restarts itself
-// without it and passes the token through a pipe: /proc/PID/environ shows the initial environment to all agents of
-// this user, even after Unsetenv.
+// without the token and passes the token through a pipe. Otherwise /proc/PID/environ would show the initial
+// environment to all agents of this user, even after Unsetenv.
 func ownEnvironment() (config.Environment, error) {
 	if token := os.Getenv(config.TokenVariable); token != "" {
 		return config.Environment{}, fmt.Errorf("restart without the token in the environment: %w", startAnew(token))

@@ -1,5 +1,5 @@
-// Package homes creates, lists and removes the homes of sessions inside a container, for package docker. It runs as the
-// agents' user, as a part of ductor-runner, because an image need not contain a shell. Do not use it on the host.
+// Package homes creates, lists and removes the homes of sessions inside a container, for package docker. It is a part
+// of ductor-runner, because an image need not contain a shell, and runs as the agents' user. Do not use it on the host.
 package homes
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Verb is the first argument of a program that runs Main. The arguments of Main follow: the directory of all homes, an
-// action, and, except for List, the name of a home.
+// Verb is the first argument of a program that runs Main. It is followed by the directory of all homes, an action and,
+// except for List, the name of a home.
 const Verb = "homes"
 
-// The actions. Make reads a tar archive of files from its standard input.
+// Actions. Make reads a tar archive of files from its standard input.
 const (
 	Make   = "make"
 	List   = "list"
@@ -31,18 +31,18 @@ const MaxBytes = 64 << 20
 // Home is an existing home.
 type Home struct {
 	Name  string    `json:"name"`
-	Used  time.Time `json:"used"`  // when something in it last changed
+	Used  time.Time `json:"used"`  // time of the last change in the home
 	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Answer is the output, as one line of JSON.
+// Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
 	Files json.RawMessage `json:"files,omitempty"` // result of a helper; see docker.Launcher.Help
 	Error string          `json:"error,omitempty"`
 }
 
-// Main runs the action in args, prints an Answer, and returns an exit code.
+// Main runs the action in args and prints an Answer. It returns the exit code.
 func Main(args []string, in io.Reader, out io.Writer) int {
 	var answer Answer
 	all, err := runAction(args, in)
@@ -97,7 +97,8 @@ func list(root *os.Root) ([]Home, error) {
 	return all, nil
 }
 
-// measure returns a home with its size and last use. It skips files that it cannot inspect, since they may be changing.
+// measure returns a home with its size and last use. It skips files that it cannot inspect, because they may be
+// changing.
 func measure(root *os.Root, name string) Home {
 	home := Home{Name: name}
 	_ = fs.WalkDir(root.FS(), name, func(_ string, d fs.DirEntry, err error) error {
@@ -119,8 +120,8 @@ func measure(root *os.Root, name string) Home {
 	return home
 }
 
-// create creates a home and extracts those files of an archive that are newer than the existing ones. Nothing outside
-// of the home is changed, whatever the archive and the home contain.
+// create creates a home, and extracts the files of an archive that are newer than existing files. It changes nothing
+// outside of the home, whatever the archive and the home contain.
 func create(all *os.Root, name string, in io.Reader) error {
 	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -140,9 +141,9 @@ func create(all *os.Root, name string, in io.Reader) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			continue // directories are created with their files
+			continue // each file creates its directories
 		}
-		if left -= h.Size; left < 0 { // in a sparse archive, a few bytes can stand for a large file
+		if left -= h.Size; left < 0 { // a few bytes of a sparse archive can describe a large file
 			return fmt.Errorf("the files are more than %d MB", MaxBytes>>20)
 		}
 		if err := putFile(home, h, archive); err != nil {
@@ -151,7 +152,7 @@ func create(all *os.Root, name string, in io.Reader) error {
 	}
 }
 
-// putFile atomically replaces a file, since an agent may be reading it.
+// putFile replaces a file atomically, because an agent may be reading it.
 func putFile(home *os.Root, h *tar.Header, content io.Reader) error {
 	if info, err := home.Stat(h.Name); err == nil && !info.ModTime().Before(h.ModTime) {
 		return nil

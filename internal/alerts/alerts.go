@@ -8,28 +8,28 @@ import (
 	"ductor/orchestrator"
 )
 
-// Trouble is a problem that exists now.
+// Trouble is a current problem.
 type Trouble struct {
 	Key  string // identifies the problem while it lasts
-	Text string // notice for the owner when it begins; empty if that notice could not be delivered anyway
-	Over string // notice for the owner when it is over; "%s" in it stands for the time when it began
-	// Since is the time at which the trouble began. If it is zero, the time at which the Watcher found the trouble
-	// counts.
+	Text string // notice for the owner when the problem begins; empty if the notice could not arrive
+	Over string // notice for the owner when the problem is over; "%s" stands for the time when it began
+	// Since is when the problem began. If it is zero, the problem began when the Watcher found it.
 	Since time.Time
 }
 
-// Check finds the troubles of one kind. Find returns false for known if it could not determine the current state. Then
-// the Watcher neither begins nor ends a trouble. before reports whether a trouble with this key has existed until now.
+// Check finds the problems of one kind. Find returns known = false if it cannot determine the current state. Then the
+// Watcher neither begins nor ends a problem of this kind. before reports whether a problem with the key existed until
+// now.
 type Check struct {
-	Kind string // prefix of the keys of its troubles
+	Kind string // prefix of the keys of its problems
 	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)
 }
 
-// Store stores the current troubles.
+// Store stores the current problems.
 type Store interface {
-	// Alerts lists the current troubles.
+	// Alerts lists the current problems.
 	Alerts(ctx context.Context) ([]orchestrator.Alert, error)
-	// BeginAlert and EndAlert atomically add or remove a trouble and store its notice, which may be nil.
+	// BeginAlert and EndAlert add or remove a problem and store its notice, in one transaction. notice may be nil.
 	BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error
 	EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error
 }
@@ -45,19 +45,19 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Watcher runs checks and notifies the owner.
+// Watcher runs the checks and notifies the owner.
 type Watcher struct{ opts Options }
 
 // New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{o} }
 
-// checkInterval is the interval between checks; checkTimeout limits a single check.
+// checkInterval is the time between two checks. checkTimeout limits a single check.
 const (
 	checkInterval = time.Minute
 	checkTimeout  = 45 * time.Second
 )
 
-// Run runs all checks repeatedly until ctx ends.
+// Run repeats all checks until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// check notifies the owner of troubles of one kind that began or are over.
+// check runs a check, and notifies the owner of problems that began or are over.
 func (w *Watcher) check(ctx context.Context, c Check) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

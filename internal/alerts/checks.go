@@ -24,7 +24,8 @@ const beganPlaceholder = "%s"
 // Printer returns the owner's current language.
 type Printer func() lang.Printer
 
-// Telegram checks whether Telegram can be reached. It sends no notice at the beginning, since none could arrive.
+// Telegram checks whether Telegram can be reached. It sends no notice when the problem begins, because the notice
+// could not arrive.
 func Telegram(p Printer, state func() health.State) Check {
 	return Check{"telegram", func(context.Context, func(string) bool) ([]Trouble, bool, error) {
 		switch s := state(); s.Polling {
@@ -38,8 +39,8 @@ func Telegram(p Printer, state func() health.State) Check {
 	}}
 }
 
-// A disk is nearly full if less than 1/lowPart of it is free. That limit is at least minLow and at most maxLow bytes.
-// The trouble is over once a quarter more than the limit is free.
+// A disk is almost full if less than 1/lowPart of it is free, but at least minLow and at most maxLow bytes. The
+// problem is over when a quarter more than this limit is free.
 const (
 	lowPart = 20
 	minLow  = 500 << 20
@@ -65,7 +66,7 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
-// Rows reports tables with rows that ductor skips because it cannot decode them.
+// Rows reports tables with rows that ductor skips, because it cannot decode them.
 func Rows(p Printer, tables func() []string) Check {
 	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
 		for _, table := range tables() {
@@ -84,10 +85,10 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin is how recently an agent must have run a turn for a missing log-in to matter.
+// usedWithin limits LogIns to agents that ran a turn recently.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks installed agents with recent turns that are not logged in.
+// LogIns checks whether installed agents with recent turns are logged in.
 func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(cli.Agent) string,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
@@ -113,7 +114,8 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 	}}
 }
 
-// Limits checks which limits of plans are near. Each window is one trouble, which ends without a notice.
+// Limits checks which limits of the agents' plans are almost reached. Each time window is a separate problem, which
+// ends without a notice.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
 	return Check{"limit", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
 		at := now()
@@ -132,7 +134,7 @@ func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error)
 	}}
 }
 
-// failsInARow is how many failures in a row of a job lead to a notice.
+// failsInARow is how many consecutive failures of a job are a problem.
 const failsInARow = 3
 
 // JobStore provides jobs and their runs.
@@ -141,7 +143,8 @@ type JobStore interface {
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
 }
 
-// Jobs checks for jobs whose last runs failed. The trouble is over if a run succeeds or the job is paused or deleted.
+// Jobs checks for jobs whose last runs failed. The problem is over when a run succeeds, or the job is paused or
+// deleted.
 func Jobs(p Printer, store JobStore) Check {
 	return Check{"job", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
 		all, err := store.Jobs(ctx)
@@ -152,7 +155,7 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // some may be running or skipped
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // more, because some runs may be running or skipped
 			if err != nil {
 				return nil, false, err
 			}
@@ -166,7 +169,7 @@ func Jobs(p Printer, store JobStore) Check {
 	}}
 }
 
-// failed counts the failed runs since the last successful or aborted run. runs has the newest first.
+// failed counts the failed runs since the last successful or aborted run. runs starts with the newest run.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {
@@ -181,15 +184,15 @@ func failed(runs []orchestrator.JobRun) (n int) {
 
 // Spending provides the budgets and costs of all users.
 type Spending interface {
-	// Limits returns the budgets for all users together. 0 means no budget.
+	// Limits returns the budgets of all users together. 0 means no budget.
 	Limits() (day, month float64)
 	Since(ctx context.Context, since time.Time) (float64, error)
-	// Lifted reports whether the budgets are lifted for today.
+	// Lifted reports whether an owner lifted the budgets for today.
 	Lifted(ctx context.Context) (bool, error)
 }
 
-// Budget checks whether a budget of all users is nearly spent. The trouble is over when the day or month of the budget
-// ends, or if the budget is raised.
+// Budget checks whether a budget of all users is almost spent. The problem is over when the day or month of the
+// budget ends, or when the budget is raised.
 func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
 		day, month := s.Limits()
@@ -227,7 +230,7 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 	}}
 }
 
-// nearlySpent returns the cost since a time, and whether it is close to the limit. A limit of 0 means none.
+// nearlySpent returns the cost since a time, and reports whether it is close to limit. A limit of 0 means no limit.
 func nearlySpent(ctx context.Context, since time.Time, limit float64,
 	spent func(ctx context.Context, since time.Time) (float64, error)) (float64, bool, error) {
 	if limit <= 0 {

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/bot/checks"
@@ -26,20 +28,21 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 	"ductor/internal/rooted"
 	"ductor/internal/runner"
 	"ductor/orchestrator"
 )
 
-// runEnv describes this machine or a sandbox to the dialects.
+// runEnv describes an environment, this machine or a sandbox, to the dialects.
 type runEnv struct {
 	launcher cli.Launcher
-	// inside a sandbox, which has neither the paths nor the log-ins of this machine
+	// inside is set for a sandbox, which has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads log-ins; if nil, dialects use this machine's log-ins
-	// the home of the user who runs ductor; empty if the environment lacks it
+	readFile func(path string) ([]byte, error) // reads log-ins; nil means this machine's log-ins
+	// owner is the home of the user who runs ductor. It is empty if the environment does not contain that home.
 	owner   string
-	prompts string // a directory with the same path for ductor and for its agents
+	prompts string // directory with the same path for ductor and for its agents
 	gemini  string
 }
 
@@ -48,10 +51,12 @@ type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
-	tokens     *tokens                                      // in addition to the keys of cfg; may be nil
+	tokens     *tokens                                      // in addition to the keys in cfg; may be nil
 }
 
-func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground, a.tools.tokens} }
+func (a *App) agents(cfg config.Config) agents {
+	return agents{cfg, a.Log, a.onBackground, a.tools.tokens}
+}
 
 // hostEnv returns the environment of runs on this machine.
 func (a agents) hostEnv(launcher cli.Launcher) runEnv {
@@ -62,13 +67,18 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	}
 }
 
-// runEnvOf returns a sandbox in the form that service.Service takes.
-func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
-	g := runEnv{
+// sandboxEnv returns the environment of runs in a sandbox.
+func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
+	return runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
 		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
+}
+
+// runEnvOf returns a sandbox in the form that service.Service takes.
+func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
+	g := a.sandboxEnv(b)
 	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
 		Providers: a.providers(g)}
 }
@@ -77,23 +87,24 @@ func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
-		all = append(all, a.agents().runEnvOf(b))
+		all = append(all, a.agents(a.cfg).runEnvOf(b))
 	}
 	return all
 }
 
-// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration has no such sandbox.
+// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration does not contain the
+// sandbox.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
 		return service.RunEnv{}, false
 	}
 	a.serveSandbox(b)
-	return a.agents().runEnvOf(b), true
+	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
-// program returns the path of an agent's program on this machine, or only its name in a sandbox, which has its own
-// PATH.
+// program returns the path of an agent's program on this machine. For a sandbox, which has its own PATH, it returns
+// only the program's name.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
@@ -101,8 +112,8 @@ func (g runEnv) program(path string) string {
 	return path
 }
 
-// codexSandbox returns the mode of Codex's own sandbox. Inside a container Codex may not create namespaces, so the
-// container replaces its sandbox.
+// codexSandbox returns the mode of Codex's own sandbox. In a container Codex cannot create namespaces, so the container
+// replaces Codex's sandbox.
 func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
@@ -110,7 +121,7 @@ func (g runEnv) codexSandbox(configured string) string {
 	return configured
 }
 
-// environ returns the environment from which each dialect selects its agent's variables.
+// environ returns the environment from which the dialects take their agents' variables.
 func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()
@@ -130,7 +141,7 @@ func hostVariables() []string {
 	}
 }
 
-// providers returns the enabled agents of an environment, in the order in which users see them.
+// providers returns the enabled agents of an environment, in the order for users.
 func (a agents) providers(g runEnv) []cli.Provider {
 	agents := a.cfg.Agents
 	var out []cli.Provider
@@ -165,13 +176,34 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	return out
 }
 
+// renewed returns the agents of an environment for the configuration of a, from those for the configuration before. An
+// agent whose settings apply at once is created again if they or its keys changed. Other agents stay.
+func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
+	all := a.providers(g)
+	for i, p := range all {
+		name := string(p.Agent())
+		was, there := before.Agents.ACP[name]
+		if now, acp := a.cfg.Agents.ACP[name]; acp != there || !reflect.DeepEqual(was, now) ||
+			acp && !slices.Equal(keysOf(before, name), keysOf(a.cfg, name)) {
+			continue
+		}
+		if j := slices.IndexFunc(present, func(q cli.Provider) bool { return q.Agent() == p.Agent() }); j >= 0 {
+			all[i] = present[j]
+		}
+	}
+	return all
+}
+
+// keysOf returns the stored keys of an agent.
+func keysOf(cfg config.Config, agent string) []keys.Key {
+	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != agent })
+}
+
 // dialect returns the common options of an agent. Besides the variables in env, the agent gets its stored keys.
 func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
 	var keys []string
-	for _, k := range a.cfg.Keys {
-		if k.Agent == string(name) {
-			keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
-		}
+	for _, k := range keysOf(a.cfg, string(name)) {
+		keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
@@ -180,13 +212,14 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 }
 
-// acp returns an agent that speaks ACP. In a sandbox the agent gets neither files nor terminals from ductor, since
-// they would be those of this machine.
+// acp returns a provider for an agent that speaks ACP. In a sandbox, ductor offers the agent no files and terminals,
+// because they would be this machine's.
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
-		Agent:           name, Args: c.Args, Holds: c.Holds, NoWorkspace: g.inside, Background: a.background,
-		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher), AuthMethod: c.AuthMethod,
+		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
+		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
+		AuthMethod: c.AuthMethod,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})
@@ -194,7 +227,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	return acp.New(o)
 }
 
-// defaultsOf returns the model, effort and arguments of agents for which the user chose none.
+// defaultsOf returns the configured model, effort and arguments of each agent.
 func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	defaults := map[cli.Agent]orchestrator.AgentDefaults{}
 	for name, c := range agents.Own() {
@@ -211,7 +244,7 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
 }
 
-// ProbeAgent reports whether an agent can be used, without spending a token.
+// ProbeAgent checks whether an agent can be used. It costs no tokens.
 func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
@@ -220,10 +253,10 @@ func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.Agen
 	return s
 }
 
-// probeTimeout limits how long all agents may take to report whether they can be used.
+// probeTimeout limits how long the check of all agents may take.
 const probeTimeout = 30 * time.Second
 
-// logAgents logs whether each agent of this machine can be used, if any may run here. A missing agent is no error.
+// logAgents logs whether each agent of this machine can be used, if agents may run here. A missing agent is no error.
 func (a *App) logAgents(ctx context.Context) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -241,11 +274,11 @@ func (a *App) logAgents(ctx context.Context) {
 	}
 }
 
-// RunsPath returns the directory of the runs of a configuration.
+// RunsPath returns the directory of the configuration's runs.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends the agents that an old version with a supervisor for each agent left running. The new runner
-// ends every run whose files it does not understand. Their turns show as interrupted.
+// endSupervised ends the agents of an old version of ductor, which had a supervisor for each agent. The new runner ends
+// every run whose files it does not understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -262,7 +295,7 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 	return os.RemoveAll(dir)
 }
 
-// openHost opens the launcher of this machine for the daemon.
+// openHost opens the launcher of this machine.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
 	start.Upgrade = true
 	return host.Open(host.Options{
@@ -270,7 +303,7 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 	})
 }
 
-// WithProbes calls f with the agents of this machine. Their runs live in a temporary directory.
+// WithProbes calls f with the agents of this machine. Their runs are in a temporary directory.
 func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	return withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
 		a := agents{cfg: cfg, log: log}
@@ -278,8 +311,8 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	})
 }
 
-// withProbeHost calls f with a launcher of this machine that lives in a temporary directory, and with the configuration
-// for it.
+// withProbeHost calls f with a launcher of this machine in a temporary directory, and with a configuration for the
+// launcher.
 func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
@@ -296,32 +329,54 @@ func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slo
 	return launcher.Close()
 }
 
-// examiner returns the checks of the running configuration, or nil if the options have none.
+// examiner returns a function that checks the running configuration. It returns nil if the options contain no such
+// check.
 func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil
 	}
 	return func(ctx context.Context) checks.Report {
-		agents := a.agents()
-		return a.Examine(ctx, a.now().Config, agents.providers(agents.hostEnv(a.host)))
+		agents := a.agents(a.now().Config)
+		return a.Examine(ctx, agents.cfg, agents.providers(agents.hostEnv(a.host)))
 	}
 }
 
-// offeredFile lists the agents that were offered in chats, one line each.
+// offerable caches the agents that can be offered. Looking for all programs of the catalogue may take long.
+type offerable struct {
+	mu      sync.Mutex
+	agents  []acp.Entry
+	without *settings // which lack the agents
+	at      time.Time // when the programs were looked up
+}
+
+// offerableFor is how long an offerable is used.
+const offerableFor = 5 * time.Minute
+
+// find returns the installed agents that the configuration lacks. The caller holds mu.
+func (o *offerable) find(cfg *settings) []acp.Entry {
+	if o.without != cfg || time.Since(o.at) > offerableFor {
+		o.agents, o.without, o.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+	}
+	return o.agents
+}
+
+// offeredFile lists the agents that ductor has offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers. It offers nothing if it cannot record that.
+// nextAgents implements menu.Offers. It offers no agents if it cannot record the offer.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
 	}
+	a.offerable.mu.Lock()
+	defer a.offerable.mu.Unlock()
 	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	offered := strings.Fields(string(text))
-	for _, e := range a.cfg.Agents.Addable(exec.LookPath) {
+	for _, e := range a.offerable.find(a.now()) {
 		if !slices.Contains(offered, e.ID) {
 			offered = append(offered, e.ID)
 			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})
@@ -338,19 +393,27 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 }
 
 // addAgent implements menu.Offers.
-func (a *App) addAgent(id string) error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	err := config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor removed it from its environment
-			return a.cfg.Telegram.Token.Reveal()
-		}
-		return os.Getenv(name)
-	}})
+func (a *App) addAgent(ctx context.Context, id string) error {
+	err := a.writeAgent(id)
 	if err != nil {
 		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
 		return err
 	}
 	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
+	if _, err := a.Reload(ctx); err != nil {
+		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
+	}
 	return nil
+}
+
+// writeAgent adds an agent to the file of the configuration.
+func (a *App) writeAgent(id string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
+		if name == config.TokenVariable { // ductor removed it from its environment
+			return a.cfg.Telegram.Token.Reveal()
+		}
+		return os.Getenv(name)
+	}})
 }

@@ -41,26 +41,26 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Names inside the storage directory.
+// Names in the storage directory.
 const (
-	DatabaseFile = "ductor.db" // SQLite adds files whose names begin with it
-	spoolDir     = "outgoing"  // files until ductor has sent them
-	runsDir      = "runner"    // the output of agents, until their turns are stored
-	oldRunsDir   = "runs"      // the same, from versions with a supervisor for each agent
+	DatabaseFile = "ductor.db" // SQLite adds files with this prefix
+	spoolDir     = "outgoing"  // files that ductor has not yet sent
+	runsDir      = "runner"    // output of agents, until the outcomes of their turns are stored
+	oldRunsDir   = "runs"      // runsDir of versions with a supervisor for each agent
 )
 
-// The time limits of the stages of a shutdown.
+// Time limits of the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // running turns may finish
-	drainAgents  = 10 * time.Second // ductor ends the processes of agents
-	drainNotices = 10 * time.Second // ductor sends messages that must arrive
-	drainCards   = 5 * time.Second  // cards of turns that continue show the output so far
+	drainTurns   = 20 * time.Second // for running turns to finish
+	drainAgents  = 10 * time.Second // for ending the processes of agents
+	drainNotices = 10 * time.Second // for sending messages that must arrive
+	drainCards   = 5 * time.Second  // for showing the output so far of turns that continue
 )
 
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // agents read a system prompt long before this
+	promptsAge = 24 * time.Hour // agents read a system prompt long before this age
 )
 
 // App connects all packages of ductor.
@@ -76,20 +76,20 @@ type App struct {
 	bot          *bot.Bot
 	timers       *timers
 
-	lang     *lang.Choices // of each chat
+	lang     *lang.Choices // language of each chat
 	users    *users.Directory
 	roles    *roles.Set
 	tools    toolServers
-	tracer   *trace.Tracer // nil if nothing reads traces or metrics
+	tracer   *trace.Tracer // nil if traces and metrics are disabled
 	health   *health.Health
 	monitor  monitor
-	changes  *changes.Service // takes snapshots of files
+	changes  *changes.Service // takes snapshots of projects' files
 	attached attached
 
 	background background
 }
 
-// background runs the goroutines that live as long as the App.
+// background runs goroutines that live as long as the App.
 type background struct {
 	sync.WaitGroup
 	stop context.CancelFunc
@@ -100,40 +100,43 @@ type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
 	Version string // for the log
-	// Runner configures the start of the runner. Without a command, environment.HostRunner chooses one.
+	// Runner configures the start of the runner. If it contains no command, environment.HostRunner chooses one.
 	Runner runner.Options
-	// Launcher starts the agents of this machine, and the App closes it. If it is nil, the App opens one over Runner.
+	// Launcher starts the agents of this machine. The App closes it. If it is nil, the App opens a launcher that uses
+	// Runner.
 	Launcher Launcher
-	// Tracer receives the events of turns in place of the configured one. It may be nil.
+	// Tracer replaces the configured tracer of turns. nil keeps the configured tracer.
 	Tracer orchestrator.Tracer
-	// Network replaces connections. The App opens the ones that are nil as configured.
+	// Network replaces connections. The App opens the connections that are nil, as configured.
 	Network Network
-	// Examine checks the running configuration and its agents on this machine for /doctor. If it is nil, the command is missing.
+	// Examine checks the running configuration and its agents on this machine, for /doctor. If it is nil, ductor has no
+	// /doctor.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
-	// Load reads the configuration again. If it is nil, the configuration cannot be reloaded.
+	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
-	Level *slog.LevelVar // of the log; if nil, a reload does not change it
-	// Damaged is the error with which the previous App of this process ended, if its database was damaged.
+	Level *slog.LevelVar // log level, which a reload changes; may be nil
+	// Damaged is the error of the previous App of this process, if its database was damaged.
 	Damaged error
-	// Store tunes the database.
+	// Store configures the database.
 	Store store.Options
-	// Started is called when the start is complete. If it is nil, the App returns memory to the kernel that only the start used.
+	// Started is called after the start is complete. If it is nil, the App returns memory that only the start needed to
+	// the kernel.
 	Started func() error
 }
 
-// Network contains the connections of an App. Agents have their own.
+// Network contains the connections of an App, except those of agents.
 type Network struct {
 	Telegram http.RoundTripper // makes the calls to Telegram
 	Webhooks net.Listener      // accepts the calls of webhooks
 }
 
-// Launcher is a launcher that the App closes.
+// Launcher is a launcher that the App can close.
 type Launcher interface {
 	cli.Launcher
 	Close() error
 }
 
-// Build constructs an App. Until Run, only the sender of cards runs.
+// Build constructs an App. Before Run, only the sender of cards is running.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
 	a.tools.tokens = &tokens{dir: cfg.Storage.Dir, scrub: opts.Scrub}
@@ -195,7 +198,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	return a, nil
 }
 
-// openHost opens the launcher of this machine, unless the options have one.
+// openHost sets the launcher of this machine: the one in the options, or a new one.
 func (a *App) openHost(ctx context.Context) (err error) {
 	if a.host = a.Launcher; a.host != nil {
 		return nil
@@ -213,7 +216,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 	return err
 }
 
-// openStore checks the disk, opens the folder of roles, and reads the users and the languages of chats.
+// openStore checks the disk, opens the folder of roles, and loads users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
 	if err = a.tryDisk(ctx); err != nil {
 		return err
@@ -228,8 +231,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// tryDisk returns an error if the disk reports errors: restarts every few seconds would repeat the message and repair
-// nothing. A full disk is only logged, since files may be deleted at any moment.
+// tryDisk checks the disk of the database. It returns an error if the disk has failed, because further restarts would
+// repair nothing. It only logs a full disk, because a user may delete files at any moment.
 func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {
@@ -273,7 +276,7 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}
-	// The scheduler stops before Close or Leave closes the orchestrator, so no job submits a turn too late.
+	// The scheduler must stop before Close or Leave closes the orchestrator, so that no job submits a turn too late.
 	defer a.timers.start(ctx, a)()
 	defer a.serveTerminals(ctx)()
 	defer a.attached.serve(ctx, a.Log)()
@@ -289,8 +292,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// Close stops accepting turns, waits for running ones, ends agents with all their processes, sends messages that must
-// arrive, and closes the database. It also closes an App that Build constructed only in part.
+// Close accepts no new turns, waits for running turns, ends agents with all their processes, sends messages that must
+// arrive, and closes the database. It also works for an App that Build constructed only in part.
 func (a *App) Close() {
 	if a.consults != nil {
 		a.stage(drainAgents, "questions to models", a.consults.Close)
@@ -307,7 +310,7 @@ func (a *App) Close() {
 	a.closeRest()
 }
 
-// Leave closes the App but leaves agents running under their runner. The next process resumes their turns.
+// Leave closes the App, but lets agents run under their runner. The next process of ductor resumes their turns.
 func (a *App) Leave() {
 	a.stage(drainAgents, "questions to models", a.consults.Close)
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })

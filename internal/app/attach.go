@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// attached are the terminals that the owner attached. Turns pass through the hub, so it exists before the server.
+// attached contains the terminals that the owner has attached. The hub exists before the server, because turns use it.
 type attached struct {
 	hub    *attach.Hub
 	server *attach.Server
 }
 
-// openTerminals creates the server of the owner's terminals.
+// openTerminals creates the server for the owner's terminals.
 func (a *App) openTerminals(guard statesocket.Guard) {
 	a.attached.server = attach.NewServer(attach.Options{
 		Hub: a.attached.hub, Dir: a.cfg.Storage.Dir, Version: a.Version, Admit: guard.Admit,
@@ -28,17 +28,17 @@ func (a *App) openTerminals(guard statesocket.Guard) {
 	})
 }
 
-// noticed passes the text of a message to terminals, without secrets.
+// noticed passes the text of a message, without secrets, to the terminals.
 func (a *App) noticed(in orchestrator.ConversationID, key, text string) {
 	a.attached.hub.Notice(in, key, a.Scrub.String(text))
 }
 
-// viewers returns the terminals in the form that conversations need.
+// viewers returns the functions through which conversations show their events in terminals.
 func (t attached) viewers() *orchestrator.Viewers {
 	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}
 }
 
-// serve serves terminals until stop. It logs an error of the socket.
+// serve serves terminals until the caller calls stop. It logs an error of the socket.
 func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
@@ -50,7 +50,7 @@ func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	return func() { cancel(); serving.Wait() }
 }
 
-// viewedChat is the chat of conversations. Terminals also get what it shows outside of running turns.
+// viewedChat is the chat of conversations. It also informs terminals of changes outside of running turns.
 type viewedChat struct {
 	orchestrator.Chat
 	hub *attach.Hub

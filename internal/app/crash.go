@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// Files in the storage directory. The runtime writes the message of a crash to crashFile. The next start renames it
-// to lastCrash.
+// Files in the storage directory. The runtime writes the message of a crash to crashFile. The next start renames this
+// file to lastCrash.
 const (
 	crashFile = "crash.log"
 	lastCrash = "crash.last.log"
 )
 
-// crashForgottenAfter is the uptime after which ductor no longer assumes that a crash was caused by a turn from before
-// it.
+// crashForgottenAfter is the time without a crash after which ductor resets its counts of crashes.
 const crashForgottenAfter = 10 * time.Minute
 
 // WatchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it. It
-// then directs the crash message of this process to a file.
+// directs the crash message of this process to a file.
 func (a *App) WatchCrashes(ctx context.Context) error {
 	path := filepath.Join(a.cfg.Storage.Dir, crashFile)
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
@@ -47,7 +46,7 @@ func (a *App) WatchCrashes(ctx context.Context) error {
 	return nil
 }
 
-// forgetCrashes resets the count of crashes once ductor has run for a while.
+// forgetCrashes resets the count of crashes after crashForgottenAfter.
 func (a *App) forgetCrashes(ctx context.Context) {
 	timer := time.NewTimer(crashForgottenAfter)
 	defer timer.Stop()

@@ -20,15 +20,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// grants records who could use and control the bot at a start: user and group ids, and hashes of the token, the
-// server and each agent's command. The file lies in the user's state directory, since a new configuration may move
+// grants records who could use and control the bot at a start: IDs of users and groups, and hashes of the token, the
+// server and each agent's command. The file is in the user's state directory, because a new configuration may change
 // storage.dir.
 type grants struct {
-	Users  []int64           `json:"users"`  // ductor notifies them of a change
+	Users  []int64           `json:"users"`  // ductor notifies these users of a change
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
-	Server string            `json:"server"` // it sees the token and every message
-	Agents map[string]string `json:"agents"` // hash of each agent's command, by name
+	Server string            `json:"server"` // hash of the server, which sees the token and every message
+	Agents map[string]string `json:"agents"` // hash of each agent's command, by the agent's name
 }
 
 func grantsOf(cfg config.Config) grants {
@@ -53,7 +53,7 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changes describes the differences to an earlier record, one line each.
+// changes describes the differences between before and now, one per line.
 func (now grants) changes(p lang.Printer, before grants) (lines []string) {
 	if added, removed := difference(now.Users, before.Users),
 		difference(before.Users, now.Users); len(added)+len(removed) > 0 {
@@ -99,8 +99,8 @@ func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// NotifyOfChanges notifies the users that the last start allowed if the configuration has since changed who controls
-// the bot. It then records the present configuration.
+// NotifyOfChanges compares the configuration with the last start. If others may now control the bot, it notifies the
+// users of the last start. It then records the current configuration.
 func (a *App) NotifyOfChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return
@@ -108,7 +108,7 @@ func (a *App) NotifyOfChanges(ctx context.Context) {
 	path, now := GrantsPath(a.cfg.File), grantsOf(a.now().Config)
 	before, err := readGrants(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // this is the first start
+	case errors.Is(err, fs.ErrNotExist): // the first start
 	case err != nil:
 		a.Log.Warn("read who was allowed at the last start; no user is notified of a change", "err", err)
 	default:
@@ -149,7 +149,7 @@ func readGrants(path string) (record grants, err error) {
 	return record, json.Unmarshal(b, &record)
 }
 
-// writeGrants replaces the file atomically, so a crash leaves the old record or the new one.
+// writeGrants replaces the file atomically. A crash leaves the old record or the new one.
 func writeGrants(path string, record grants) error {
 	b, err := json.Marshal(record)
 	if err != nil {

@@ -44,7 +44,7 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	return jobs, nil
 }
 
-// jobOf returns the settings that schedules and webhooks have in common as a job. Its user in a group is the owner.
+// jobOf converts the settings that schedules and webhooks share to a job. In a group, the owner is the job's user.
 func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
 	in.Chat = cmp.Or(in.Chat, cfg.Owner())
 	user := orchestrator.PersonID(cfg.Owner())
@@ -58,7 +58,7 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// checkRights returns an error with the key of a rule that cannot be parsed.
+// checkRights returns an error if a rule of a job cannot be parsed. The error contains the key of the rule.
 func checkRights(key string, j orchestrator.Job) error {
 	if err := approval.CheckRights(j.Rights); err != nil {
 		return fmt.Errorf("%s.rules: %w", key, err)

@@ -18,10 +18,10 @@ import (
 // StorageLock is the name of the lock file in a storage directory.
 const StorageLock = "ductor.lock"
 
-// LockInstance locks the configured token and the storage directory for this process until it calls release or dies.
-// It returns ErrInstance if another process of this user holds either.
+// LockInstance locks the configured token and the storage directory for this process until release is called or the
+// process dies. It returns ErrInstance if another process of this user has locked one of them.
 func LockInstance(cfg config.Config) (release func(), err error) {
-	// The file's name is a hash, so that the token is not stored once more.
+	// The file's name contains a hash, so that the token is not stored again.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
 	bot, err := lockFile(filepath.Join(lockDir(), hex.EncodeToString(sum[:8])+".lock"),
 		"serves this bot already", "give this one a bot token of its own")
@@ -36,7 +36,7 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 	return func() { releaseDir(); bot.Close() }, nil
 }
 
-// LockStorage locks a storage directory for this process until it calls release or dies.
+// LockStorage locks a storage directory for this process until release is called or the process dies.
 func LockStorage(storage string) (release func(), err error) {
 	dir, err := lockFile(filepath.Join(storage, StorageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
@@ -46,7 +46,7 @@ func LockStorage(storage string) (release func(), err error) {
 	return func() { dir.Close() }, nil
 }
 
-// StorageUser returns the id of the process that holds the lock of a storage directory, and reports whether it runs.
+// StorageUser returns the PID of the process that has locked a storage directory. It returns false if no process has.
 func StorageUser(storage string) (pid int, runs bool) {
 	f, err := os.Open(filepath.Join(storage, StorageLock))
 	if err != nil {
@@ -57,11 +57,12 @@ func StorageUser(storage string) (pid int, runs bool) {
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
-// lockDir is the same for all configurations of a user, so that two of them with the same token find each other.
+// lockDir returns a directory that all configurations of a user share, so that two configurations with the same token
+// conflict.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until it is closed. If another process holds the lock, the error says in does how it uses the
-// resource, and in instead how both can run.
+// lockFile locks a file until the file is closed. does and instead are for the error text if another process has the
+// lock: how that process uses the resource, and how both can run.
 func lockFile(path, does, instead string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
@@ -88,10 +89,11 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long the lock of a dead process may remain: its child holds a copy between fork and exec.
+// lockPatience is how long the lock of a dead process may remain: a child of the process has a copy between fork and
+// exec.
 const lockPatience = 5 * time.Second
 
-// lockUnlessHeld locks f. It returns an error if a living process holds the lock.
+// lockUnlessHeld locks f. It returns an error if a living process has the lock.
 func lockUnlessHeld(f *os.File) error {
 	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -19,11 +19,11 @@ func NewScrubber(cfg config.Config) *tgapi.Scrubber {
 		slices.Concat(cfg.Secrets(), serverSecrets(cfg), secrets.OfEnvironment(os.Environ()))...)
 }
 
-// Log is the logger of the configuration. SIGHUP makes it reopen its file.
+// Log is the configured logger. SIGHUP makes it open its file again.
 type Log struct {
 	*slog.Logger
 	Level *slog.LevelVar
-	file  *logFile // nil if the log goes to stderr
+	file  *logFile // nil if the log goes to standard error
 }
 
 // OpenLog opens the configured log. It removes secrets from every record.
@@ -56,7 +56,7 @@ func (l *Log) Close() {
 	}
 }
 
-// reopen opens the log's file again, if it has one, and logs the outcome.
+// reopen opens the log's file again, if there is one, and logs the result.
 func (l *Log) reopen() {
 	if l.file == nil {
 		return
@@ -68,7 +68,7 @@ func (l *Log) reopen() {
 	}
 }
 
-// logFile is the file of the log. A program that rotates logs renames it, and then sends SIGHUP to start a new one.
+// logFile is the file of the log. A program that rotates logs renames the file, and sends SIGHUP to start a new one.
 type logFile struct {
 	path string
 
@@ -81,7 +81,7 @@ func openLogFile(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen switches to the file that now has the path, and creates it if needed. If it fails, the old file stays open.
+// reopen opens the file at the path, and creates it if necessary. If that fails, the old file stays open.
 func (l *logFile) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

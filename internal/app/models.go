@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RoleFiles returns the models that the files of roles name. It also describes the files that cannot be parsed or
-// that name an unknown agent.
+// RoleFiles returns the models that role files name. It also returns a description of each file that cannot be parsed
+// or that names an unknown agent.
 func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string) {
 	files, wrong := roles.Files(cfg.RolesDir())
 	for _, err := range wrong {
@@ -41,9 +41,8 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 	return models, problems
 }
 
-// DoubtsOfModels warns about configured models that no agent lists. An agent may accept more models than it lists, so
-// these are only warnings. It skips models of agents that cannot be used, since the check of the agents reports
-// those.
+// DoubtsOfModels returns warnings about configured models that no agent lists. They are only warnings, because an agent
+// may accept more models than it lists. It skips models of unusable agents, which the check of the agents reports.
 func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
 	names := naming.Names{Entries: entries}
 	for _, m := range cfg.ModelNames {
@@ -84,7 +83,7 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 	return doubts
 }
 
-// checkModels logs doubts about the configured models. It queries the agents only if the configuration names a model.
+// checkModels logs DoubtsOfModels. It queries the agents only if the configuration names a model.
 func (a *App) checkModels(ctx context.Context) {
 	if len(a.cfg.ModelNames) == 0 || !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -100,11 +99,11 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 }
 
-// configuredModels is a Gateway. Its menu adds facts from the configuration about models if their agents do not
-// report them.
+// configuredModels is a Gateway whose menu adds facts about models from the configuration, if the agents do not report
+// them.
 type configuredModels struct {
 	orchestrator.Gateway
-	models func() map[string]naming.Alias // now
+	models func() map[string]naming.Alias // current aliases
 }
 
 // Menu implements orchestrator.Gateway.
@@ -124,7 +123,7 @@ func (k configuredModels) Menu(ctx context.Context, in cli.Sandbox, only ...cli.
 	return entries
 }
 
-// aliasMatches reports whether the target of an alias is the model m of an agent.
+// aliasMatches reports whether an alias stands for the model m of an agent.
 func aliasMatches(use string, m cli.Model, agent cli.Agent) bool {
 	words := strings.Fields(strings.Replace(use, "/", " ", 1))
 	if len(words) == 0 || !strings.EqualFold(words[0], string(agent)) {

@@ -22,17 +22,16 @@ import (
 	"ductor/web"
 )
 
-// monitor answers monitors of ductor's health.
+// monitor reports ductor's health to monitors.
 type monitor struct {
-	calls *metrics.Calls // to Telegram
-	site  *web.Server    // serves health and metrics; nil if not configured
+	calls *metrics.Calls // counts the calls to Telegram
+	site  *web.Server    // serves health and metrics; nil if disabled
 }
 
-// pollSlack is how long a busy machine may take for the updates of one poll, in addition to the poll itself.
+// pollSlack is how much longer than the poll itself a busy machine may take to handle the poll's updates.
 const pollSlack = 2 * time.Minute
 
-// openHealth creates the health monitor, and listens for monitors if configured. The poller calls polled after each
-// poll.
+// openHealth creates the health monitor, and opens its listener if configured. The poller calls polled after each poll.
 func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
 		Now: time.Now})
@@ -44,8 +43,7 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth reports ductor's health to systemd and monitors until ticking ends. stop tells systemd that ductor
-// stops.
+// watchHealth reports ductor's health to systemd and monitors until ticking ends. stop tells systemd that ductor stops.
 func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor.site != nil {
@@ -65,7 +63,8 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	return manager.Stopping
 }
 
-// alerts returns the watcher that notifies the owner of problems, or nil if alerts are disabled or no owner exists.
+// alerts returns the watcher that notifies the owner of problems. It returns nil if alerts are disabled or there is no
+// owner.
 func (a *App) alerts() *alerts.Watcher {
 	owner := orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}
 	if !a.cfg.Notify.Alerts || owner.Chat == 0 {
@@ -92,7 +91,7 @@ func (a *App) alerts() *alerts.Watcher {
 	})
 }
 
-// budgetToWatch is the budget of all users.
+// budgetToWatch implements alerts.Spending for the budget of all users.
 type budgetToWatch struct{ a *App }
 
 // Since implements alerts.Spending.
@@ -105,7 +104,7 @@ func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
 	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
 }
 
-// Limits implements alerts.Spending. A sole user reads the warning below the turn, so their limits are zero.
+// Limits implements alerts.Spending. It returns zero for a single user, who sees the warning below the turn.
 func (b budgetToWatch) Limits() (day, month float64) {
 	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
@@ -114,7 +113,7 @@ func (b budgetToWatch) Limits() (day, month float64) {
 	return 0, 0
 }
 
-// countedTransport returns the transport to Telegram, which counts calls.
+// countedTransport returns a transport to Telegram that counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
 	a.monitor.calls = metrics.NewCalls()
 	if a.Network.Telegram != nil {
@@ -127,7 +126,7 @@ func (a *App) countedTransport() (http.RoundTripper, error) {
 	return a.monitor.calls.Transport(t), nil
 }
 
-// forMonitors serves the pages that monitors read without a token.
+// forMonitors returns the handler of the pages that monitors read without a token.
 func (a *App) forMonitors() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", a.health)
@@ -139,13 +138,13 @@ func (a *App) forMonitors() http.Handler {
 	return mux
 }
 
-// Live returns the running agents and their memory.
+// Live returns the live sessions of agents and their memory.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
 // Budgets returns how many messages each chat may receive now.
 func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
 
-// openTracer creates the tracer if the configuration names a collector or serves metrics.
+// openTracer creates the tracer, if the configuration names a collector or serves metrics.
 func (a *App) openTracer() {
 	t := a.cfg.Tracing
 	if t.URL == "" && a.monitor.site == nil {
@@ -157,12 +156,12 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway returns the gateway to agents. Its menu includes the configured models.
+// gateway returns the gateway to agents, with the facts from configuredModels in its menu.
 func (a *App) gateway() orchestrator.Gateway {
 	return configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }}
 }
 
-// turnTracer returns the tracer of turns, or nil if the configuration wants none.
+// turnTracer returns the tracer of turns, or nil if tracing is disabled.
 func (a *App) turnTracer() orchestrator.Tracer {
 	if a.Tracer == nil && a.tracer != nil {
 		return a.tracer

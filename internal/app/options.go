@@ -61,7 +61,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	return o
 }
 
-// ownerOf returns the user who gets messages about the machine. It returns 0 if the configuration has no such user.
+// ownerOf returns the user who gets messages about the machine, or 0 if there is none.
 func ownerOf(cfg config.Config) orchestrator.PersonID {
 	return orchestrator.PersonID(cfg.Owner())
 }
@@ -77,7 +77,7 @@ func RosterOf(cfg config.Config) orchestrator.Roster {
 	return all
 }
 
-// Transport returns the transport to Telegram, which uses the configured proxy.
+// Transport returns the transport to Telegram, through the configured proxy.
 func Transport(cfg config.Config) (http.RoundTripper, error) {
 	t, err := tgapi.NewTransport(cfg.Telegram.Proxy.Reveal())
 	if err != nil {
@@ -86,7 +86,7 @@ func Transport(cfg config.Config) (http.RoundTripper, error) {
 	return t, nil
 }
 
-// window returns the bot's option for a window. For the bot, zero means its default and not "no window".
+// window converts a configured time window to an option of the bot. There, zero means the default, not "no window".
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -94,7 +94,7 @@ func window(d time.Duration) time.Duration {
 	return d
 }
 
-// lookOf returns how cards grow and end.
+// lookOf returns the look of cards.
 func lookOf(cfg config.Config) card.Look {
 	look := cfg.Stream.Look
 	look.Think, look.Places = settingsOf(cfg).Think, cfg.Sandbox.Any()
@@ -103,7 +103,7 @@ func lookOf(cfg config.Config) card.Look {
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
-	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
+	a.providers = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
 	o := service.Options{
 		Providers: a.providers, Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
@@ -127,7 +127,7 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return modes
 }
 
-// onBackground passes the result of a background task to the orchestrator, which is created after the agents.
+// onBackground passes the result of a background task to the orchestrator, which is created later than the agents.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
@@ -198,7 +198,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	}
 }
 
-// settingsOf returns the settings of chats that chose none.
+// settingsOf returns the settings of chats without their own settings.
 func settingsOf(cfg config.Config) orchestrator.Settings {
 	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
@@ -207,7 +207,7 @@ func settingsOf(cfg config.Config) orchestrator.Settings {
 	return d
 }
 
-// namedProjects returns the directories of the configured projects, with and without their own sandbox.
+// namedProjects returns the directories of the configured projects, by name, with and without a sandbox.
 func namedProjects(cfg config.Config) map[string]string {
 	named := map[string]string{}
 	for name, p := range cfg.Sandbox.Projects {
@@ -219,15 +219,15 @@ func namedProjects(cfg config.Config) map[string]string {
 	return named
 }
 
-// summaryWait is how long to wait for a summary of earlier turns or of a long result.
+// summaryWait limits the wait for a summary of earlier turns or of a long result.
 const summaryWait = 20 * time.Second
 
-// deliveryWait is how long the next turn waits for the chat to show the last one.
+// deliveryWait limits how long the next turn waits until the chat shows the outcome of the last turn.
 const deliveryWait = 30 * time.Second
 
 // approvers returns the users who may answer an approval in a group. If permissions.approvers is "members", these are
-// all users whose role allows it. Otherwise only the user of the turn may answer. If that user's role does not allow
-// it, all users whose role does may answer.
+// all users whose role allows it. Otherwise only the user of the turn may answer or, if that user's role does not allow
+// it, all users whose role does.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

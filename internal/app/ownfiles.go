@@ -15,22 +15,22 @@ import (
 	"ductor/internal/keys"
 )
 
-// Names of files in a backup that lie outside the storage directory.
+// Names in a backup for files from outside of the storage directory.
 const (
 	BackupConfigName = "config.toml"
 	backupTokenName  = "token"
 )
 
-// BackupContents returns the state of a configuration that belongs in a backup: the database and the files that its
-// rows name. Files of agents and containers are left out: they belong to this machine, or ductor recreates them.
+// BackupContents returns the state that belongs in a backup: the database, and the files that its rows name. It omits
+// files of agents and containers, because they belong to this machine or ductor recreates them.
 func BackupContents(cfg config.Config) backup.Contents {
 	return backup.Contents{
 		State: cfg.Storage.Dir, Database: DatabaseFile, Dirs: []string{environment.UploadsDir, spoolDir},
 	}
 }
 
-// AddSecrets adds the parts that contain secrets: the configuration, the token's file, stored keys, and the homes of
-// sessions, in which agents store their log-ins.
+// AddSecrets adds the parts with secrets: the configuration, the file with the token, stored keys, and the homes of
+// sessions with the agents' log-ins.
 func AddSecrets(c *backup.Contents, cfg config.Config) {
 	c.Dirs = append(c.Dirs, keys.Folder, environment.HomesDir)
 	c.Files = append(c.Files, backup.File{Name: BackupConfigName, Path: cfg.File})
@@ -40,11 +40,11 @@ func AddSecrets(c *backup.Contents, cfg config.Config) {
 }
 
 // ownFiles returns the files and directories that control ductor: configuration, state, units and program. A process
-// that can write one of them controls the bot. Paths are absolute, both as written and with links resolved.
+// that can write to one of them controls the bot. The paths are absolute, as written and with links resolved.
 func ownFiles(cfg config.Config) []string {
 	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
 	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
-		all = append(all, dir) // it may also hold the service's environment
+		all = append(all, dir) // may also contain the service's environment
 	}
 	all = append(all, userFiles()...)
 	all = append(all, programFiles()...)
@@ -56,13 +56,12 @@ func ownFiles(cfg config.Config) []string {
 	return slices.Compact(all)
 }
 
-// holdsRoot reports whether agents work below dir. Then only single files in it can be ductor's own.
+// holdsRoot reports whether agents work below dir. In that case only single files in dir are ductor's own.
 func holdsRoot(cfg config.Config, dir string) bool {
 	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return cli.Lies(root, dir) })
 }
 
-// userFiles returns the directories from which ductor and systemd read this user's configuration, units and
-// environment.
+// userFiles returns the directories from which ductor and systemd read the user's configuration, units and environment.
 func userFiles() (all []string) {
 	if dir, err := os.UserConfigDir(); err == nil {
 		all = append(all, filepath.Join(dir, "ductor"), filepath.Join(dir, "systemd"),
@@ -90,7 +89,8 @@ func programFiles() (all []string) {
 	return all
 }
 
-// DoubtsOfRoots warns about roots that contain ductor's own files: an agent that can write them controls the bot.
+// DoubtsOfRoots returns warnings about roots that contain ductor's own files: an agent that can write to them controls
+// the bot.
 func DoubtsOfRoots(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
 		real := cli.RealPath(root)
@@ -119,7 +119,7 @@ func shortest(paths []string) (out []string) {
 	return out
 }
 
-// MakeDefaultRoot creates the default working directory if the owner configured no other.
+// MakeDefaultRoot creates the default working directory, unless the owner configured another.
 func MakeDefaultRoot(cfg config.Config) error {
 	if !IsDefaultRoot(cfg) {
 		return nil
@@ -130,7 +130,7 @@ func MakeDefaultRoot(cfg config.Config) error {
 	return nil
 }
 
-// IsDefaultRoot reports whether the owner configured no directory to work in.
+// IsDefaultRoot reports whether the owner configured no working directory.
 func IsDefaultRoot(cfg config.Config) bool {
 	return slices.Equal(cfg.Projects.Roots, config.Default().Projects.Roots)
 }

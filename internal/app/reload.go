@@ -17,27 +17,30 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// inUse is the configuration. Read keys that take effect at once from now() each time, and other keys from cfg.
+// inUse is the current configuration. Code must read settings that apply at once from now() at each use, and other
+// settings from cfg.
 type inUse struct {
-	cfg       config.Config  // as read at the start
-	providers []cli.Provider // of this machine
+	cfg       config.Config  // configuration at the start
+	providers []cli.Provider // agents of this machine
+
+	offerable offerable
 
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
 
-// settings contain a configuration, and values derived from it that cards, turns and updates read often. They never
-// change: a reload creates new settings.
+// settings contains a configuration, and derived values that cards, turns and updates read often. It is immutable: a
+// reload creates new settings.
 type settings struct {
 	config.Config
 	look     card.Look
 	turns    conversation.TurnOptions
 	roster   orchestrator.Roster
-	projects map[string]string // the directories of those with names
+	projects map[string]string // directories of projects, by name
 }
 
-// now returns the configuration in use. After a reload, keys that take effect at once have their new values, and all
-// others those of the start.
+// now returns the current configuration. After a reload, settings that apply at once have their new values, and all
+// others their values from the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) setCurrent(cfg config.Config) {
@@ -46,18 +49,18 @@ func (u *inUse) setCurrent(cfg config.Config) {
 	})
 }
 
-// setStart sets the configuration of the start.
+// setStart sets the configuration from the start.
 func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
 	u.setCurrent(cfg)
 }
 
-// Reload reads the configuration again and applies the keys that take effect at once. After an error nothing has
-// changed. It returns the differences to the configuration that was in use, including those that need a restart.
+// Reload reads the configuration again, and applies the settings that apply at once. It returns all differences to the
+// current configuration, including those that need a restart. After an error the configuration is unchanged.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	changes, err := a.reload(context.WithoutCancel(ctx)) // an abandoned reload would apply half of the file
+	changes, err := a.reload(context.WithoutCancel(ctx)) // a cancelled reload would apply only a part of the file
 	if err != nil {
 		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
 		return nil, err
@@ -75,11 +78,17 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, changes, err := a.now().Reloaded(read)
+	before := a.now().Config
+	next, changes, err := before.Reloaded(read)
 	if err != nil {
 		return nil, err
 	}
-	if problems := ProblemsOfTools(next, a.providers); len(problems) > 0 {
+	for _, secret := range next.Secrets() {
+		a.Scrub.Add(secret)
+	}
+	agents := a.agents(next)
+	providers := agents.renewed(agents.hostEnv(a.host), before, a.providers)
+	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "\n"))
 	}
 	jobs, err := Jobs(next)
@@ -90,6 +99,16 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
+	a.providers = providers
+	a.service.SetProviders(func(in cli.Sandbox, present []cli.Provider) []cli.Provider {
+		if in == "" {
+			return providers
+		}
+		if b := a.envs.Sandboxes.Find(in); b != nil {
+			return agents.renewed(agents.sandboxEnv(b), before, present)
+		}
+		return present
+	})
 	a.roles.Configure(next.Roles)
 	a.attached.server.Recheck()
 	if a.Level != nil {
@@ -101,10 +120,11 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	return changes, nil
 }
 
-// mostChanges is how many changes a message lists.
+// mostChanges limits the changes that a message lists.
 const mostChanges = 15
 
-// reloadFor reloads and describes the outcome in the language of a conversation. In a group it shows no values.
+// reloadFor reloads the configuration, and describes the result in the language of a conversation. In a group it shows
+// no values.
 func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) string {
 	p := a.lang.Of(in.Chat)
 	changes, err := a.Reload(ctx)
@@ -155,7 +175,7 @@ func orNone(p lang.Printer, value string) string {
 	return value
 }
 
-// ServeHangups reopens the log's file and reloads the configuration at each signal, until the caller calls stop.
+// ServeHangups reopens the log and reloads the configuration at each signal, until the caller calls stop.
 func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *Log) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 	"ductor/orchestrator"
 )
 
@@ -95,6 +97,11 @@ prompt = "be kind"
 use = "claude/haiku"
 [projects.named.shop]
 dir = "~/ductor/shop"
+[agents.acp.crow]
+path = "crow"
+[agents.acp.crow.holds.ask]
+option = "mode"
+value = "ask"
 [notify]
 quiet_from = "02:00"
 quiet_to = "05:00"
@@ -145,7 +152,9 @@ func (r *reloadRig) seen(table string) string {
 			turns.Live().LongTurn, turns.Live().Settings.Notify)
 	case "permissions":
 		return fmt.Sprintf("%+v %v", turns.Live(), turns.Approvers(orchestrator.ConversationID{Chat: -5}, 2))
-	case "queue", "sessions", "recovery", "agents":
+	case "agents": // TestAReloadRenewsOnlyChangedAgents tests the rest
+		return fmt.Sprintf("%+v %+v", turns.Live(), r.now().Agents.ACP)
+	case "queue", "sessions", "recovery":
 		return fmt.Sprintf("%+v", turns.Live())
 	case "budget":
 		day, month := budgetToWatch{r.App}.Limits()
@@ -246,15 +255,26 @@ func liveRows() []string {
 	}
 }
 
+// liveAgentRows returns the same for the agents of [agents.acp].
+func liveAgentRows() []string {
+	return []string{
+		`agents.acp.crow.enabled = false`, `agents.acp.crow.path = "raven"`, `agents.acp.crow.args = ["acp"]`,
+		`agents.acp.crow.env = ["A"]`, `agents.acp.crow.models = ["m"]`, `agents.acp.crow.model = "m"`,
+		`agents.acp.crow.auth_method = "key"`, `agents.acp.crow.holds.ask.mode = "safe"`,
+		`agents.acp.crow.holds.ask.option = "other"`, `agents.acp.crow.holds.ask.value = "other"`,
+		`agents.acp.crow.holds.ask.env = {A = "1"}`, `agents.acp.crow.holds.ask.args = ["--ask"]`,
+	}
+}
+
 // TestEachKeyThatCountsAtOnceDoes changes each of these keys in the file, reloads, and checks that its readers see
 // the new value.
 func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	r := newReloadRig(t)
 	missing := atOnce(reflect.TypeFor[config.Config](), "", "")
-	for _, row := range liveRows() {
+	for _, row := range append(liveRows(), liveAgentRows()...) {
 		key, _, _ := strings.Cut(row, " = ")
 		starred := key
-		for _, name := range []string{"noon", "kind", "quick", "shop"} {
+		for _, name := range []string{"noon", "kind", "quick", "shop", "crow", "ask"} {
 			starred = strings.Replace(starred, "."+name+".", ".*.", 1)
 		}
 		starred = strings.Replace(starred, "users.2.", "users.*.", 1)
@@ -283,6 +303,54 @@ func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	}
 	if len(missing) > 0 {
 		t.Errorf("nothing shows that these count at once: %q", missing)
+	}
+}
+
+// TestAReloadRenewsOnlyChangedAgents tests that a reload keeps the providers whose settings and keys are the same, and
+// that it hides new keys before an agent gets them.
+func TestAReloadRenewsOnlyChangedAgents(t *testing.T) {
+	r := newReloadRig(t)
+	var stored []keys.Key
+	r.Load = func() (config.Config, error) {
+		cfg, err := r.load()
+		cfg.Keys = stored
+		return cfg, err
+	}
+	find := func(agent cli.Agent) cli.Provider {
+		for _, p := range r.providers {
+			if p.Agent() == agent {
+				return p
+			}
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		row     string
+		keys    []keys.Key
+		renewed bool
+		gone    bool
+	}{
+		{row: `queue.max = 3`},
+		{row: `agents.acp.crow.args = ["acp"]`, renewed: true},
+		{row: `agents.acp.crow.args = ["acp"]`},
+		{row: `agents.acp.crow.enabled = false`, renewed: true, gone: true},
+		{renewed: true},
+		{keys: []keys.Key{{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"}}, renewed: true},
+		{keys: []keys.Key{{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"}}},
+	} {
+		crow, claude := find("crow"), find("claude")
+		stored = step.keys
+		r.write(step.row)
+		if _, err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := find("crow")
+		if (now != crow) != step.renewed || (now == nil) != step.gone || find("claude") != claude || claude == nil {
+			t.Errorf("%+v: crow was %p and is %p, claude %p and %p", step, crow, now, claude, find("claude"))
+		}
+	}
+	if said := r.Scrub.String("a-long-secret"); strings.Contains(said, "a-long") {
+		t.Errorf("a new key shows: %q", said)
 	}
 }
 

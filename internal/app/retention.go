@@ -16,7 +16,7 @@ import (
 	"ductor/internal/store"
 )
 
-// retention deletes data beyond the configured limits.
+// retention returns the service that deletes data beyond the configured limits.
 func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments,
 	log *slog.Logger) heartbeat.Retention {
 	shelves := func() []heartbeat.RetentionRule { return shelvesOf(cfg(), db, envs) }
@@ -47,8 +47,8 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 	return shelves
 }
 
-// PlanRetention returns the data that the next round of retention would delete, and deletes nothing. It returns
-// nothing if the database cannot be read.
+// PlanRetention returns the data that the next round of retention would delete. It deletes nothing. It returns nil if
+// the database cannot be read.
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
@@ -64,7 +64,7 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Ret
 	return retention(func() config.Config { return cfg }, db, &envs, log).DryRun(ctx), nil
 }
 
-// prune deletes data older than the configured limits once a day.
+// prune deletes data beyond the configured limits once a day.
 func (a *App) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes the system prompts whose last use was before a time.
+// prunePrompts removes system prompts that were last used before a time.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,8 +19,8 @@ import (
 	"ductor/mcp/servers"
 )
 
-// serverLookup returns the values of variables of the owner's MCP servers. A key of the server has precedence over
-// ductor's environment.
+// serverLookup returns a lookup for variables of the owner's MCP servers. A stored key of the server overrides ductor's
+// environment.
 func serverLookup(cfg config.Config) servers.Lookup {
 	return func(server, variable string) (string, bool) {
 		for _, k := range cfg.Keys {
@@ -41,21 +41,21 @@ func serverSecrets(cfg config.Config) (all []string) {
 	return all
 }
 
-// toolServers are the MCP servers of agents, and the tokens with which users logged in agents.
+// toolServers contains the MCP servers of agents, and the tokens of agents that users logged in.
 type toolServers struct {
-	own    *mcp.Server      // ductor's; nil if the configuration disables it
-	owners *servers.Checker // nil before openServers
+	own    *mcp.Server      // ductor's own server; nil if disabled
+	owners *servers.Checker // the owner's servers; nil before openServers
 	tokens *tokens
 }
 
-// close ends the checks of the owner's servers.
+// close stops the checks of the owner's servers.
 func (t toolServers) close() {
 	if t.owners != nil {
 		t.owners.Close()
 	}
 }
 
-// openServers opens and returns the checks of the owner's MCP servers.
+// openServers creates the checker of the owner's MCP servers.
 func (a *App) openServers() *servers.Checker {
 	a.tools.owners = servers.New(servers.Options{
 		Servers: a.cfg.MCP.Servers, Lookup: serverLookup(a.cfg), Place: a.placeOfServers, Now: time.Now, Logger: a.Log,
@@ -63,7 +63,7 @@ func (a *App) openServers() *servers.Checker {
 	return a.tools.owners
 }
 
-// placeOfServers returns the place of the owner's MCP servers in an environment.
+// placeOfServers returns how an environment starts the owner's MCP servers.
 func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	if in == "" {
 		return hostPlace(a.cfg, a.host, a.Runner)
@@ -82,7 +82,7 @@ func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	}, nil
 }
 
-// hostPlace returns the place of the owner's MCP servers on this machine.
+// hostPlace returns how this machine starts the owner's MCP servers.
 func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (servers.Place, error) {
 	path := start.SmallProgram()
 	if path == "" {
@@ -97,7 +97,7 @@ func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (
 	}, nil
 }
 
-// envOfServers returns the environment of the program that starts a server; see relay.StartServer.
+// envOfServers returns the environment of the program that starts an MCP server; see relay.StartServer.
 func envOfServers(g runEnv) func(extra map[string]string) []string {
 	return func(extra map[string]string) []string { return cli.ChildEnv(g.environ(), cli.BaseEnv(), extra) }
 }
@@ -105,7 +105,7 @@ func envOfServers(g runEnv) func(extra map[string]string) []string {
 // ServerState is the state of one of the owner's MCP servers on this machine.
 type ServerState struct{ Name, Problem string }
 
-// ProbeServers checks the owner's MCP servers on this machine. Their runs live in a temporary directory.
+// ProbeServers checks the owner's MCP servers on this machine. Their runs are in a temporary directory.
 func ProbeServers(ctx context.Context, cfg config.Config) (all []ServerState, err error) {
 	if len(cfg.MCP.Servers) == 0 {
 		return nil, nil

@@ -18,11 +18,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// terminalMost is the longest time that a terminal waits for the owner. The hooks give up after a day.
+// terminalMost limits how long a terminal waits for the owner. The hooks give up after a day.
 const terminalMost = 23 * time.Hour
 
-// serveTerminals forwards requests and reports of agents in terminals to the owner until stop. Requests that are open
-// then stay open for the next process. Without an owner it does nothing. It logs an error of the socket.
+// serveTerminals forwards requests and reports of agents in terminals to the owner, until the caller calls stop.
+// Requests that are then open stay open for the next process. Without an owner it does nothing. It logs an error of the
+// socket.
 func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))},
 		Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
@@ -35,7 +36,7 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
 			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},
-		// less than the approval, whose expiry would deny the request
+		// Less than the time of the approval, whose end would deny the request.
 		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second,
 		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
 		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
@@ -50,7 +51,7 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	return func() { cancel(cli.ErrDetached); serving.Wait() }
 }
 
-// ownersChat sends reports of terminals to the owner.
+// ownersChat sends reports from terminals to the owner.
 type ownersChat struct {
 	a  *App
 	in orchestrator.ConversationID
@@ -64,7 +65,7 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-// setAway stores whether the owner is away. It implements the option SetAway of the bot.
+// setAway stores whether the owner is away; see bot.Options.SetAway.
 func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
@@ -79,7 +80,7 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 	return a.presence().Choose(c)
 }
 
-// hooked reports whether a CLI of this user has ductor's hooks. It returns true if settings cannot be read.
+// hooked reports whether a CLI of this user has ductor's hooks. It returns true if the settings cannot be read.
 func hooked() bool {
 	files, err := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv}.Uninstalled()
 	if errors.Is(err, terminal.ErrNoCLI) {
@@ -88,7 +89,7 @@ func hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// seenKey is the key under which the store keeps the directory of a terminal's session, in the table of cards.
+// seenKey returns the key, in the table of cards, of the directory of a terminal's session.
 func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
 	return "terminal:" + string(agent) + ":" + string(id)
 }
@@ -97,7 +98,7 @@ func (a *App) saveSeen(ctx context.Context, of server.Session) error {
 	return a.db.SaveCard(ctx, seenKey(of.Agent, of.ID), []byte(of.Dir))
 }
 
-// seenIn returns the directory of a session that a terminal reported, or "" if none did.
+// seenIn returns the directory that a terminal reported for a session, or "".
 func (a *App) seenIn(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error) {
 	dir, err := a.db.LoadCard(ctx, seenKey(agent, id))
 	return string(dir), err

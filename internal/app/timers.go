@@ -19,16 +19,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// timers starts work by the clock and by webhooks.
+// timers starts jobs by the clock and by webhooks.
 type timers struct {
 	scheduler *heartbeat.Scheduler
 	sweep     heartbeat.Sweep
 	retention heartbeat.Retention
 	hooks     *webhook.Handler
-	listener  net.Listener // of hooks; nil without one
+	listener  net.Listener // of webhooks; nil without webhooks
 }
 
-// newTimers creates the scheduler. It runs no job before start.
+// newTimers creates the scheduler, which runs no job before start.
 func newTimers(a *App) *timers {
 	return &timers{listener: a.Network.Webhooks, scheduler: heartbeat.New(heartbeat.Options{
 		Store: a.db, Runner: jobRunner{a}, Notifier: jobNotifier{a}, Lang: a.lang, Now: time.Now, NewID: newID,
@@ -38,7 +38,7 @@ func newTimers(a *App) *timers {
 	})}
 }
 
-// buildTimers stores the configured jobs, and listens for webhooks if any are configured.
+// buildTimers stores the configured jobs, and opens the listener of webhooks if any are configured.
 func buildTimers(ctx context.Context, a *App) error {
 	b := a.timers
 	configured, err := Hooks(a.cfg)
@@ -69,7 +69,7 @@ func buildTimers(ctx context.Context, a *App) error {
 	return err
 }
 
-// start runs jobs and answers webhooks. stop ends both and waits for them.
+// start runs jobs and serves webhooks. stop ends both and waits for them.
 func (b *timers) start(ctx context.Context, a *App) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -92,7 +92,7 @@ func (b *timers) close() {
 	}
 }
 
-// turnStore is the orchestrator's store. It calls ended when a job's turn ends.
+// turnStore is the orchestrator's store. It also calls ended after the turn of a job has ended.
 type turnStore struct {
 	*store.DB
 	ended func()
@@ -106,13 +106,13 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 	return err
 }
 
-// jobEnded wakes the scheduler, which may start the next job.
+// jobEnded makes the scheduler check whether the next job can start.
 func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
 // scheduleOf parses the schedule of a configured job.
 func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
-		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether it is past
+		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether the time is past
 	}
 	loc := time.Local
 	if j.Zone != "" {
@@ -145,8 +145,8 @@ func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bo
 	return st.Running != nil || st.Queue > 0, err
 }
 
-// jobNotifier implements heartbeat.Notifier. Results appear on the cards of turns. jobNotifier reports everything else:
-// that a result was the same as before, or why a run got no turn.
+// jobNotifier implements heartbeat.Notifier. Cards of turns show results. jobNotifier reports only that a result was
+// the same as before, or why a run got no turn.
 type jobNotifier struct{ *App }
 
 func (r jobNotifier) Report(ctx context.Context, report heartbeat.Report) error {

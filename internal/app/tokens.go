@@ -11,16 +11,16 @@ import (
 	"ductor/internal/keys"
 )
 
-// tokens holds the tokens that agents got since the start of ductor. A nil tokens has none.
+// tokens contains the tokens that users gave to agents since the start of ductor. A nil tokens is empty.
 type tokens struct {
-	dir   string // of the stored keys
+	dir   string // directory of the stored keys
 	scrub *tgapi.Scrubber
 
 	mu     sync.Mutex
 	values map[keys.Name]string
 }
 
-// try gives a token to an agent; see side.Tokens.
+// try gives a token to an agent for a check; see side.Tokens.
 func (t *tokens) try(agent cli.Agent, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: string(agent), Variable: variable}
@@ -45,7 +45,7 @@ func (t *tokens) keep(agent cli.Agent, variable, token string) error {
 	return keys.Set(t.dir, keys.Name{Agent: string(agent), Variable: variable}, strings.NewReader(token))
 }
 
-// environ returns the variables of an agent.
+// environ returns the variables with the tokens of an agent.
 func (t *tokens) environ(agent cli.Agent) (all []string) {
 	if t == nil {
 		return nil

@@ -20,13 +20,13 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	return all
 }
 
-// configuredList is a list of tools of the configuration, and the agent that it limits.
+// configuredList is a configured list of tools, with the agent that it limits.
 type configuredList struct {
 	key   string
 	list  cli.ToolList
-	turns int                // limit of the model's answers; 0: none
-	agent cli.Agent          // empty: the default one
-	mode  cli.PermissionMode // empty: that of permissions.mode
+	turns int                // limit of the model's answers; 0 means no limit
+	agent cli.Agent          // empty means the default agent
+	mode  cli.PermissionMode // empty means permissions.mode
 }
 
 func listsOf(cfg config.Config) []configuredList {
@@ -55,8 +55,8 @@ func listsOf(cfg config.Config) []configuredList {
 	return all
 }
 
-// ProblemsOfTools returns the problems of configured lists of tools that their agent cannot obey. A chat may choose
-// another agent. Its turns then report the problems.
+// ProblemsOfTools returns the problems of configured tool lists that their agents cannot obey. If a chat chooses
+// another agent, its turns report the problems.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
 		agent := cmp.Or(l.agent, cfg.Agents.Default)

@@ -22,7 +22,7 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// openSockets opens the servers of the sockets that admit only programs outside of agents.
+// openSockets opens the servers whose sockets admit only programs outside of agents.
 func (a *App) openSockets(book orchestrator.Sessions) error {
 	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *App) openSockets(book orchestrator.Sessions) error {
 	return a.openTools(book, guard)
 }
 
-// openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
+// openTools opens the server of ductor's tools for agents, if it is enabled.
 func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (err error) {
 	if !a.cfg.MCP.Enabled {
 		return nil
@@ -49,7 +49,7 @@ func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (er
 	return err
 }
 
-// access returns the rules by which agents may read sessions.
+// access returns the rules for agents that read sessions.
 func (a *App) access() sessions.Access {
 	return sessions.Access{
 		RoleOf: a.users.RoleOf,
@@ -67,19 +67,19 @@ func (a *App) access() sessions.Access {
 	}
 }
 
-// toolPatience limits a call of a tool. ductor ends a turn whose tool runs longer than ToolStall.
+// toolPatience returns the time limit of a tool call. It is below ToolStall, after which ductor ends the turn.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
 }
 
-// serveTools serves agents until ctx ends. It only logs an error.
+// serveTools serves ductor's tools to agents until ctx ends. It logs an error.
 func (a *App) serveTools(ctx context.Context) {
 	if err := a.tools.own.Serve(ctx); err != nil {
 		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
-// toolServers returns the MCP server that an agent of a conversation starts to reach ductor's tools.
+// toolServers returns the MCP server that an agent of a conversation starts in order to reach ductor's tools.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
 	if a.tools.own == nil {
 		return nil
@@ -103,19 +103,19 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 	return []cli.ToolServer{server}
 }
 
-// serveSandbox serves the tools to agents in a sandbox, over the connection to its runner.
+// serveSandbox serves ductor's tools to agents in a sandbox, through the connection to the sandbox's runner.
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
-		// ServeConn returns when the connection ends
+		// ServeConn returns when the connection ends.
 		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.own.ServeConn(context.Background(), conn) })
 	}
 }
 
-// findModel finds the model that an agent names.
+// findModel finds the model that an agent names in a tool call.
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
-	if problem == nil || problem.Kind == naming.NoEfforts { // the model is what counts
+	if problem == nil || problem.Kind == naming.NoEfforts { // only the model matters here
 		return orchestrator.ModelChoice(choice), nil
 	}
 	var there []string
@@ -126,7 +126,7 @@ func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orche
 	}
 	near := ""
 	if problem.Near != "" {
-		near = fmt.Sprintf("; did you mean %q?", problem.Near)
+		near = fmt.Sprintf(" (did you mean %q?)", problem.Near)
 	}
 	return orchestrator.ModelChoice{}, fmt.Errorf("no usable model here is called %q%s; agents here: %s", name, near,
 		strings.Join(there, ", "))

@@ -1,5 +1,5 @@
-// Package archtest checks the architecture and the sizes of the code: which package may import which, which outside
-// library belongs to which package, that docs/architecture.md lists every package, that it and docs/invariants.md name
-// files and tests that exist, and that no number in ceilings.txt rises. It consists of tests, which share one parse of
-// the module. "go test ./internal/archtest -update" lowers the ceilings and writes the list of packages.
+// Package archtest checks the architecture of the code. Its tests check which packages may import which, and which
+// package may import each outside library. docs/architecture.md must list every package, and docs/invariants.md must
+// name files and tests that exist. No number in ceilings.txt may rise. The tests parse the module once. "go test
+// ./internal/archtest -update" lowers the ceilings and writes the table of packages.
 package archtest

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// approvalOf returns an approval with every field of its request. A decision of a user has Chat set.
+// approvalOf returns an approval with every field of its request. If a user decided it, Chat is set.
 func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	shown := wire.Approval{
 		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),
@@ -68,8 +68,8 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 	return asks
 }
 
-// mostRequest limits the size of a request that can be allowed in a terminal: the terminal must show all of it. Of a
-// larger one it gets the beginning of the title.
+// mostRequest limits the size of a request that can be allowed in a terminal, because the terminal must show the
+// complete request. For a larger request, the terminal gets the beginning of the title.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000

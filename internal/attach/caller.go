@@ -15,17 +15,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// caller carries out the requests of one terminal. It carries out prompts and commands one after another, so that they
-// take effect in the order in which the user typed them. Decisions and aborts do not wait for them.
+// caller handles the requests of one terminal. It handles prompts and commands one after another, in the order in
+// which the user typed them. Decisions and aborts do not wait for them.
 type caller struct {
 	s       *Server
 	t       *terminal
-	in      *orchestrator.ConversationID // that is open; nil for none
+	in      *orchestrator.ConversationID // open conversation; nil for none
 	all     *sync.WaitGroup
 	ordered chan func()
 }
 
-// mostOrdered is how many prompts and commands of a terminal may wait.
+// mostOrdered limits the waiting prompts and commands of a terminal.
 const mostOrdered = 32
 
 // Errors for the user of a terminal.
@@ -50,7 +50,7 @@ func (c *caller) work(ctx context.Context) {
 	}
 }
 
-// handle carries out a request, or starts to.
+// handle handles a request, or queues it.
 func (c *caller) handle(ctx context.Context, r wire.Request) {
 	switch {
 	case r.List != nil:
@@ -80,7 +80,7 @@ func (c *caller) handle(ctx context.Context, r wire.Request) {
 	}
 }
 
-// action carries out a request in a conversation.
+// action handles a request in a conversation.
 type action func(ctx context.Context, in orchestrator.ConversationID) error
 
 func (c *caller) inOrder(ctx context.Context, id string, do action) {
@@ -94,11 +94,11 @@ func (c *caller) inOrder(ctx context.Context, id string, do action) {
 
 func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.answered(ctx, id, do)) }
 
-// idForm limits the ids of requests: they become parts of keys.
+// idForm limits the ids of requests, because they become parts of keys.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// answered returns a function that carries out a request and replies. The request concerns the conversation that is
-// open at the time of the call.
+// answered returns a function that runs an action and sends the reply. The action gets the conversation that is open
+// when answered is called.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {
@@ -112,7 +112,7 @@ func (c *caller) answered(ctx context.Context, id string, do action) func() {
 			err = do(ctx, *in)
 		}
 		if errors.Is(err, orchestrator.ErrShutdown) || ctx.Err() != nil {
-			return // the terminal repeats it
+			return // the terminal repeats the request
 		}
 		c.reply(id, err)
 	}
@@ -151,7 +151,7 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// prompt stores a prompt as a turn. The chat shows it first, so that it stands above the answer.
+// prompt stores a prompt as a turn. It shows the prompt in the chat first, so that the prompt is above the answer.
 func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p wire.Prompt) error {
 	if strings.TrimSpace(p.Text) == "" || len(p.Text) > wire.MaxPrompt || !utf8.ValidString(p.Text) {
 		return errText
@@ -170,7 +170,7 @@ func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p w
 	return err
 }
 
-// press returns the user in the form of a press in a conversation.
+// press returns a Press of the terminal's user in a conversation.
 func (c *caller) press(in orchestrator.ConversationID) orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in, Person: c.t.user, Role: c.s.opts.RoleOf(c.t.user), Arrived: c.s.opts.Now(),
@@ -184,7 +184,7 @@ func (c *caller) command(ctx context.Context, in orchestrator.ConversationID, r 
 	return c.s.opts.Chat.CommandTyped(ctx, c.press(in), r.ID, r.Text)
 }
 
-// decide decides an approval like a button of the chat.
+// decide decides an approval like a press of a button in the chat.
 func (c *caller) decide(ctx context.Context, in orchestrator.ConversationID, r wire.Decide) error {
 	a, err := c.s.opts.Desk.Approval(ctx, orchestrator.ApprovalID(r.Approval), in)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// entryOf returns the entry of a turn as the store has it, without its steps.
+// entryOf returns the entry of a stored turn, without its steps.
 func entryOf(t orchestrator.Turn) wire.Entry {
 	e := wire.Entry{
 		Turn: string(t.ID), State: wire.State(t.State), Prompt: t.Prompt.Text,
@@ -37,7 +37,7 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 	e.Ended, e.DurationMS, e.CostUSD = t.Ended, o.Duration.Milliseconds(), o.CostUSD
 }
 
-// addSteps adds the stored steps of a turn to its entry. Their outputs are missing unless a step has one.
+// addSteps adds the stored steps of a turn to its entry. It adds the output only if the step contains it.
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
@@ -60,13 +60,14 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	}
 }
 
-// leanings is how often a message can become shorter, and leanAnswer how long its answers are then.
+// leanings limits how often lean can shorten a message. leanAnswer limits its answers then, in bytes.
 const (
 	leanings   = 12
 	leanAnswer = 256 << 10
 )
 
-// lean returns a shorter form of a message: without the details of entries, or with half of them.
+// lean returns a shorter form of a message: an entry without its details, or a snapshot with the newest half of its
+// entries.
 func lean(m wire.Message) wire.Message {
 	if m.Entry != nil {
 		e := leanEntry(*m.Entry)

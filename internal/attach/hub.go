@@ -1,5 +1,5 @@
-// Package attach lets the owner use conversations from terminals: it sends their events to the clients that `ductor
-// attach` started, and carries out the requests of the clients. Package wire defines the protocol.
+// Package attach lets the owner use conversations from terminals. It sends their events to the clients that `ductor
+// attach` started, and handles the requests of the clients. Package wire defines the protocol.
 package attach
 
 import (
@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Hub passes the events of conversations to the terminals that opened them. No method waits for a terminal. Safe for
-// concurrent use.
+// Hub passes the events of conversations to the terminals that opened them. Its methods do not wait for terminals.
+// Safe for concurrent use.
 type Hub struct {
 	now func() time.Time
 	log *slog.Logger
@@ -27,15 +27,15 @@ type Hub struct {
 	all   map[*terminal]bool
 }
 
-// room is the part of a conversation's state that the store does not have. The lock of Hub guards it.
+// room is the part of a conversation's state that is not in the store. The lock of Hub guards it.
 type room struct {
-	turns     map[cli.TurnID]*turn // that run
-	notices   []wire.Notice        // the newest ones
+	turns     map[cli.TurnID]*turn // running turns
+	notices   []wire.Notice        // the newest notices
 	approvals map[orchestrator.ApprovalID]bool
-	deciding  map[orchestrator.ApprovalID]*decision // by terminals, at the moment
+	deciding  map[orchestrator.ApprovalID]*decision // approvals that terminals are deciding
 }
 
-// mostNotices is how many notices of a conversation a new terminal gets.
+// mostNotices limits the notices that a new terminal gets.
 const mostNotices = 20
 
 // NewHub creates a Hub.
@@ -69,12 +69,12 @@ func (h *Hub) sendLocked(in orchestrator.ConversationID, m wire.Message) {
 	}
 }
 
-// encode returns the line of a message. If a message is too long for a line, it leaves parts out.
+// encode returns the line for a message. If the message is too long for a line, encode omits parts of it.
 func (h *Hub) encode(m wire.Message) []byte {
 	for range leanings {
 		var line bytes.Buffer
 		out := json.NewEncoder(&line)
-		out.SetEscapeHTML(false) // it would make some texts six times as long
+		out.SetEscapeHTML(false) // escaping makes some texts six times as long
 		err := out.Encode(m)
 		if err == nil && line.Len() <= wire.MaxLine {
 			return line.Bytes()
@@ -112,7 +112,7 @@ func (h *Hub) activityLocked(in orchestrator.ConversationID) wire.Activity {
 	return a
 }
 
-// Follow is the function of orchestrator.Viewers.
+// Follow implements Follow of orchestrator.Viewers.
 func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,13 +130,13 @@ func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	}
 }
 
-// Ended is the function of orchestrator.Viewers.
+// Ended implements Ended of orchestrator.Viewers.
 func (h *Hub) Ended(t orchestrator.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.roomLocked(t.Prompt.Conversation)
 	of := r.turns[t.ID]
-	if of == nil { // this process did not run it
+	if of == nil { // the turn did not run in this process
 		of = newTurn(t, false)
 	}
 	delete(r.turns, t.ID)
@@ -150,16 +150,16 @@ func (h *Hub) Ended(t orchestrator.Turn) {
 	h.sendActivityLocked(t.Prompt.Conversation)
 }
 
-// Waits shows that a turn waits, and how many turns are ahead of it. After it left the queue, ahead is 0.
+// Waits shows a waiting turn and how many turns are ahead of it. ahead is 0 when the turn has left the queue.
 func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[t.Prompt.Conversation]; r != nil && r.turns[t.ID] != nil {
-		return // it runs by now
+		return // the turn already runs
 	}
 	e := entryOf(t)
 	e.Ahead = ahead
-	if ahead == 0 && e.State == wire.StateQueued { // it starts in a moment
+	if ahead == 0 && e.State == wire.StateQueued { // the turn starts in a moment
 		return
 	}
 	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: &e})
@@ -184,14 +184,14 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 	h.sendActivityLocked(a.Conversation)
 }
 
-// decision is an approval that terminals are deciding. The owner may decide it in the chat at the same moment, so where
-// it was decided is only known once a terminal has lost or won.
+// decision is an approval that terminals are deciding. The owner may decide it in the chat at the same time. So Hub
+// knows where it was decided only after the terminals' calls have returned.
 type decision struct {
 	terminals int
-	outcome   *wire.Approval // nil while it is open
+	outcome   *wire.Approval // nil until it is decided
 }
 
-// decide lets a terminal decide an approval. do reports whether the terminal's decision counts.
+// decide runs do, with which a terminal decides an approval. do returns false if another decision came first.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)
@@ -218,7 +218,7 @@ func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID,
 	d.outcome = nil
 }
 
-// Notice shows a message of the chat. The same id may come again.
+// Notice shows a message of the chat. It may be called again with the same id.
 func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,7 +233,7 @@ func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.sendLocked(in, wire.Message{Notice: &n})
 }
 
-// open makes a terminal receive the events of a conversation, and returns the state that the store does not have.
+// open subscribes a terminal to the events of a conversation, and returns the state that is not in the store.
 func (h *Hub) open(t *terminal, in orchestrator.ConversationID) (running []wire.Entry, notices []wire.Notice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

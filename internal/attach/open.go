@@ -10,16 +10,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of the state that a terminal gets.
+// Limits of the state that a terminal gets when it opens a conversation.
 const (
 	mostEntries       = 30
-	mostOutputs       = 512 << 10 // bytes of the outputs of all entries
+	mostOutputs       = 512 << 10 // bytes of outputs in all entries
 	mostConversations = 200
-	mostAnswers       = 4 << 20 // bytes of the answers of all entries
+	mostAnswers       = 4 << 20 // bytes of answers in all entries
 )
 
-// parse returns the conversation with a key, if the owner may open it: a private chat of the owner, or a group that
-// ductor serves. The conversation of an MCP client has no chat.
+// parse returns the conversation with a key. It returns an error unless the conversation is the owner's private chat
+// or in a group that ductor serves. Conversations of MCP clients have no chat.
 func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 	if key == "" {
 		return orchestrator.ConversationID{Chat: int64(c.t.user)}, nil
@@ -60,7 +60,7 @@ func (c *caller) list(ctx context.Context) {
 	c.t.queue(c.s.opts.Hub.encode(wire.Message{Conversations: all}))
 }
 
-// open opens a conversation and sends its state.
+// open opens a conversation for the terminal and sends its state.
 func (c *caller) open(ctx context.Context, r wire.Open) {
 	in, err := c.parse(r.Conversation)
 	if err != nil {
@@ -74,15 +74,15 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	shown, err := c.s.snapshot(ctx, in, running)
 	if err != nil {
 		c.s.opts.Log.Error("open a conversation in a terminal", "conversation", in.Key(), "err", err)
-		_ = c.t.conn.Close() // the terminal tries again
+		_ = c.t.conn.Close() // the terminal will retry
 		return
 	}
 	shown.Notices = notices
 	c.t.release(c.s.opts.Hub.encode(wire.Message{Snapshot: shown}))
 }
 
-// snapshot returns the state of a conversation. The caller has read its running turns before. If
-// one of them has ended since, the store lists it as ended.
+// snapshot returns the state of a conversation. The caller must read the running turns first. If one of them ends
+// before snapshot reads the store, the store lists it as ended.
 func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) (*wire.Snapshot,
 	error) {
 	st, err := s.opts.Desk.Status(ctx, in)
@@ -108,14 +108,14 @@ func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, r
 	return shown, nil
 }
 
-// entries returns the last ended turns of a conversation, the running one and the waiting ones.
+// entries returns the last ended turns of a conversation, the running turn and the waiting turns.
 func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) ([]wire.Entry,
 	error) {
 	open, err := s.opts.Store.OpenTurns(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // after OpenTurns, so that no turn is in neither
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // after OpenTurns, so that no turn is missing
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}
@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // the events of the previous process will come
+			e.Replayed = e.Replayed || !has(running, e.Turn) // this process will receive its earlier events again
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:
@@ -150,7 +150,7 @@ func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
 
-// endedEntries returns ended turns with their steps, oldest first. If the limits do not allow all, it omits the oldest
+// endedEntries returns ended turns with their steps, oldest first. If they exceed the limits, it omits the oldest
 // entries and the output of the oldest steps.
 func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([]wire.Entry, error) {
 	all := make([]wire.Entry, 0, len(ended))

@@ -18,14 +18,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Server. All fields are required.
+// Options configures a Server. All fields are required.
 type Options struct {
 	Hub     *Hub
 	Dir     string // state directory with the socket
-	Version string // of ductor
-	// Admit checks the process at the other end of a connection, and the secret that it sent.
+	Version string // version of ductor
+	// Admit checks the process at the other end of a connection, and the secret that the process sent.
 	Admit func(conn net.Conn, secret string) error
-	// Owner returns the user whom terminals act as, and RoleOf the present role of a user.
+	// Owner returns the user for whom terminals act. RoleOf returns the current role of a user.
 	Owner  func() orchestrator.PersonID
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
 	// Group reports whether ductor serves a group.
@@ -37,46 +37,46 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Store is the part of the store that terminals need.
+// Store has the methods of the store that this package uses.
 type Store interface {
-	// RecentTurns lists the last turns of a conversation that are over, oldest first.
+	// RecentTurns lists the last ended turns of a conversation, oldest first.
 	RecentTurns(ctx context.Context, in orchestrator.ConversationID, limit int) ([]orchestrator.Turn, error)
 	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
 	OpenTurns(ctx context.Context) ([]orchestrator.Turn, error)
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error)
 	Step(ctx context.Context, turn cli.TurnID, number int) (orchestrator.Step, error)
 	OpenApprovals(ctx context.Context) ([]orchestrator.Approval, error)
-	// NewestSessions lists the most recently used session of each conversation, the newest first.
+	// NewestSessions lists the most recently used session of each conversation, newest first.
 	NewestSessions(ctx context.Context, limit int) ([]orchestrator.Session, error)
 }
 
-// Desk is the part of the domain that terminals need. *conversation.Engine implements it.
+// Desk has the methods of the domain that this package uses. *conversation.Engine implements it.
 type Desk interface {
 	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SubmitOnce is Submit of bot.Desk for a turn with an ID. If the turn exists already, it changes nothing.
+	// SubmitOnce is like Submit of bot.Desk, for a turn with a given id. If the turn exists, it changes nothing.
 	SubmitOnce(ctx context.Context, id cli.TurnID, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
 }
 
-// Chat shows the texts that the owner typed in the chat, and carries out commands. Package bot implements it.
+// Chat shows texts from terminals in the chat, and runs commands. Package bot implements it.
 type Chat interface {
-	// ShowTyped shows a text that the owner typed in a terminal as a message of the owner, once for each id.
+	// ShowTyped shows a text from a terminal as a message of the owner, once for each id.
 	ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error
-	// CommandTyped carries out a command, once for each id. The chat shows its answer.
+	// CommandTyped runs a command, once for each id. The chat shows its answer.
 	CommandTyped(ctx context.Context, by orchestrator.Press, id, text string) error
-	// AbortTyped stops the running turn and everything that waits, and shows that in the chat.
+	// AbortTyped stops the running turn, empties the queue, and shows this in the chat.
 	AbortTyped(ctx context.Context, by orchestrator.Press, id string) error
 }
 
 // Server serves the terminals of the owner. Safe for concurrent use.
 type Server struct {
 	opts     Options
-	greeting atomic.Int32 // connections that have not said hello
+	greeting atomic.Int32 // number of connections before their Hello
 }
 
-// NewServer creates a Server. Run it with Serve.
+// NewServer creates a Server. Serve runs it.
 func NewServer(o Options) *Server { return &Server{opts: o} }
 
 // Limits of connections.
@@ -84,7 +84,7 @@ const (
 	mostTerminals = 16
 	mostGreeting  = 16
 	helloWait     = 10 * time.Second
-	requestWait   = time.Minute // of one request
+	requestWait   = time.Minute // for one request
 )
 
 // Serve serves terminals until ctx ends.
@@ -96,7 +96,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return statesocket.Serve(ctx, l, s.serve)
 }
 
-// Recheck disconnects the terminals whose user is no longer an owner.
+// Recheck disconnects the terminals of users who are no longer owners.
 func (s *Server) Recheck() {
 	for _, t := range s.opts.Hub.terminals() {
 		if !s.allows(t) {
@@ -156,13 +156,13 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// greet reads the hello of a terminal. It returns a sentence for the user if the terminal may not attach.
+// greet reads the Hello of a terminal. If the terminal may not attach, it returns a sentence for the user.
 func (s *Server) greet(conn *net.UnixConn, t *terminal, in *bufio.Reader) error {
 	defer s.greeting.Add(-1)
 	if s.greeting.Add(1) > mostGreeting || len(s.opts.Hub.terminals()) >= mostTerminals {
 		return errors.New("too many terminals are attached; close one")
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // ReadSlice notices errors
+	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // ReadSlice returns the error
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return errors.New("the terminal did not send its secret")

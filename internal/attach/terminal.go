@@ -10,25 +10,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a terminal that does not read.
+// Limits for a terminal that does not read.
 const (
-	mostQueued = 16 << 20 // bytes that wait for it
+	mostQueued = 16 << 20 // bytes in the queue
 	writeWait  = 20 * time.Second
 )
 
-// terminal is a connected client. A separate goroutine writes to the client, so that no turn waits for it.
+// terminal is a connected client. Its own goroutine writes to the client, so that turns do not wait for the client.
 type terminal struct {
 	conn net.Conn
-	user orchestrator.PersonID // whom it acts as
+	user orchestrator.PersonID // user for whom it acts
 
-	in *orchestrator.ConversationID // that is open; nil for none. The lock of Hub guards it
+	in *orchestrator.ConversationID // open conversation; nil for none; the lock of Hub guards it
 
 	mu      sync.Mutex
 	waiting [][]byte
-	held    [][]byte // queued after hold, until release
+	held    [][]byte // lines between hold and release
 	holds   bool
-	bytes   int           // of waiting and held
-	wake    chan struct{} // capacity 1: lines wait
+	bytes   int           // bytes of waiting and held
+	wake    chan struct{} // capacity 1: waiting is not empty
 	over    bool
 }
 
@@ -36,7 +36,7 @@ func newTerminal(conn net.Conn, user orchestrator.PersonID) *terminal {
 	return &terminal{conn: conn, user: user, wake: make(chan struct{}, 1)}
 }
 
-// queue appends a line. It disconnects a terminal for which too much waits.
+// queue appends a line. If too many bytes wait, it disconnects the terminal.
 func (t *terminal) queue(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,14 +56,14 @@ func (t *terminal) queue(line []byte) {
 	t.signal()
 }
 
-// hold keeps lines back until release.
+// hold holds lines back until release.
 func (t *terminal) hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holds = true
 }
 
-// release queues a line, and after it the lines that were kept back.
+// release queues a line, followed by the lines that were held back.
 func (t *terminal) release(line []byte) {
 	t.mu.Lock()
 	t.waiting, t.held, t.holds = append(append(t.waiting, line), t.held...), nil, false
@@ -79,7 +79,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes lines until ctx ends or the terminal is gone. It asks allowed before each.
+// write writes lines until ctx ends or the terminal disconnects. It calls allowed before each line, and stops if the
+// result is false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()
@@ -90,7 +91,7 @@ func (t *terminal) write(ctx context.Context, allowed func() bool) {
 			if !allowed() {
 				return
 			}
-			_ = t.conn.SetWriteDeadline(time.Now().Add(writeWait)) // WriteTo notices errors
+			_ = t.conn.SetWriteDeadline(time.Now().Add(writeWait)) // WriteTo returns the error
 			if _, err := lines.WriteTo(t.conn); err != nil {
 				return
 			}
@@ -113,11 +114,11 @@ func size(lines [][]byte) (n int) {
 
 // bye writes the last line of a connection and closes it.
 func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
-	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write notices errors
+	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write returns the error
 	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})
 	_, _ = t.conn.Write(line) // the terminal may be gone
 	_ = t.conn.Close()
 }
 
-// byeWait is how long the last line may take.
+// byeWait limits the writing of the last line.
 const byeWait = time.Second

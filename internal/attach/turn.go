@@ -11,16 +11,16 @@ import (
 
 // Limits of an entry, in bytes.
 const (
-	mostOutput = 64 << 10 // of one tool or diff
-	mostOfTurn = 1 << 20  // of all tools and diffs of a turn
-	mostAnswer = 2 << 20  // of an answer in an entry
+	mostOutput = 64 << 10 // for one tool or diff
+	mostOfTurn = 1 << 20  // for all tools and diffs of a turn
+	mostAnswer = 2 << 20  // for an answer in an entry
 )
 
-// turn is a running turn as terminals see it. The lock of Hub guards it.
+// turn is a running turn in the form for terminals. The lock of Hub guards it.
 type turn struct {
-	entry  wire.Entry // without its answer
+	entry  wire.Entry // without the answer
 	answer []byte
-	size   int // of outputs and diffs
+	size   int // bytes of outputs and diffs
 }
 
 func newTurn(t orchestrator.Turn, replayed bool) *turn {
@@ -37,8 +37,8 @@ func (t *turn) shown() *wire.Entry {
 	return &e
 }
 
-// observe applies an event, and returns the message that shows it, or nil if terminals do not see it. While events are
-// repeated after a restart, it returns nil, and the whole entry at their end.
+// observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. While
+// events are replayed after a restart, it returns nil. At the end of the replay it returns the whole entry.
 func (t *turn) observe(ev cli.Event) *wire.Message {
 	m := t.apply(ev)
 	if _, ends := ev.(cli.CaughtUp); ends && t.entry.Replayed {
@@ -100,7 +100,7 @@ func (t *turn) apply(ev cli.Event) *wire.Message {
 	return nil
 }
 
-// setModel shows which model the agent uses.
+// setModel records the agent's model.
 func (t *turn) setModel(model cli.ModelID) *wire.Message {
 	if model == "" || t.entry.Model == string(model) {
 		return nil
@@ -131,7 +131,7 @@ func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
 	return &wire.Message{Tool: &shown}
 }
 
-// grow counts bytes of an output that is about to be added. Above the limit, it drops the oldest outputs.
+// grow adds n bytes to the size. If the size exceeds the limit, it drops the oldest outputs.
 func (t *turn) grow(n int) {
 	t.size += n
 	for i := 0; i < len(t.entry.Tools) && t.size > mostOfTurn; i++ {
@@ -152,7 +152,7 @@ func planOf(ev cli.PlanChanged) (steps []wire.Step) {
 	return steps
 }
 
-// statusOf describes an event in words. It returns nil for an event that terminals do not see.
+// statusOf describes an event in words. It returns nil for an event that terminals do not show.
 func statusOf(ev cli.Event, turn string) *wire.Status {
 	s := &wire.Status{Turn: turn}
 	switch ev := ev.(type) {

@@ -1,9 +1,9 @@
-// Package backup writes ductor's state into one archive while ductor runs, and restores it, also on another machine.
-// The archive is a compressed tar with the database, files of the state directory and, last, a manifest with their
-// checksums.
+// Package backup writes ductor's state into an archive while ductor runs, and restores it, also on another machine.
+// The archive is a compressed tar file. It contains the database, files of the state directory and, at the end, a
+// manifest with their checksums.
 //
-// It does not contain anything that belongs to processes and containers of the machine. It contains keys and the
-// configuration only if the caller names them.
+// The archive contains nothing that belongs to processes and containers of the machine. It contains keys and the
+// configuration only if the caller lists them.
 package backup
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Errors of archives.
+// Errors about archives.
 var (
 	ErrDamaged = errors.New("the archive is damaged")
 	ErrForeign = errors.New("the archive was written by a newer ductor")
@@ -20,17 +20,17 @@ var (
 
 // Contents selects the contents of an archive. State and Database are required.
 type Contents struct {
-	State    string   // the state directory, absolute
-	Database string   // the database's name in State
-	Dirs     []string // directories in State; missing ones are skipped
+	State    string   // absolute path of the state directory
+	Database string   // name of the database in State
+	Dirs     []string // directories in State; missing directories are skipped
 	Files    []File   // files outside of State
-	Version  string   // of the program, for the Manifest
+	Version  string   // version of the program, for the Manifest
 }
 
 // File is a file outside of the state directory.
 type File struct {
-	Name string // in the archive
-	Path string // absolute
+	Name string // name in the archive
+	Path string // absolute path
 }
 
 // Manifest describes an archive.
@@ -38,7 +38,7 @@ type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"`
 	Made    time.Time `json:"made"`
-	State   string    `json:"state"`           // the state directory at the time of the backup
+	State   string    `json:"state"`           // path of the state directory at the time of the backup
 	Paths   []File    `json:"paths,omitempty"` // original paths of the files in Contents.Files
 	Entries []Entry   `json:"entries"`
 }
@@ -50,11 +50,11 @@ type Entry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// format is the version of the archives that this program writes. It rejects newer ones.
+// format is the version of the archives that this program writes. It rejects newer versions.
 const format = 1
 
 const (
 	manifestName = "manifest.json" // the last file of an archive
-	statePrefix  = "state/"        // precedes names of files from the state directory
-	otherPrefix  = "other/"        // precedes names of other files
+	statePrefix  = "state/"        // prefix for files of the state directory
+	otherPrefix  = "other/"        // prefix for other files
 )

@@ -22,8 +22,8 @@ const (
 	maxOther    = 4 << 20
 )
 
-// Verify reads a whole archive and compares it with its checksums. It returns the manifest and, by name, the files from
-// outside of the state directory. It returns ErrDamaged or ErrForeign if something is wrong.
+// Verify reads an archive and compares all files with their checksums. It returns the manifest, and the files from
+// outside of the state directory by name. It returns ErrDamaged or ErrForeign if the archive is invalid.
 func Verify(archive string) (Manifest, map[string][]byte, error) {
 	other := map[string][]byte{}
 	m, err := read(archive, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -38,7 +38,7 @@ func Verify(archive string) (Manifest, map[string][]byte, error) {
 	return m, other, err
 }
 
-// read calls take for each file of an archive, and finally compares all files with the manifest.
+// read calls take for each file of an archive, and then compares all files with the manifest.
 func read(archive string, take func(name string, mode fs.FileMode, from io.Reader) error) (m Manifest, err error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -72,13 +72,13 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 	if m, err = decodeManifest(entries); err != nil {
 		return m, err
 	}
-	if _, err := io.Copy(io.Discard, zip); err != nil { // the gzip checksum is at the end
+	if _, err := io.Copy(io.Discard, zip); err != nil { // read to the end, where gzip has its checksum
 		return m, damaged(err)
 	}
 	return m, m.compare(found)
 }
 
-// readEntry calls take for one file, and reads the part of the file that take did not read. It returns the entry with
+// readEntry calls take for one file, and reads the rest of the file that take did not read. It returns the entry with
 // the checksum.
 func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
@@ -93,7 +93,7 @@ func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.
 	return Entry{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// recordingReader records the read error, to distinguish it from errors of the writer.
+// recordingReader records a read error, so that the caller can distinguish it from an error of the writer.
 type recordingReader struct {
 	from io.Reader
 	err  error

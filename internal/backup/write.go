@@ -20,8 +20,8 @@ import (
 	"ductor/internal/store"
 )
 
-// Write creates an archive at target with mode 0600 and returns its manifest. It returns fs.ErrExist if target exists.
-// If it fails, it leaves no archive behind.
+// Write creates an archive at target with mode 0600 and returns its manifest. It returns fs.ErrExist if target
+// exists. After an error, no archive is left.
 func Write(ctx context.Context, target string, what Contents) (m Manifest, err error) {
 	reserved, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -63,7 +63,7 @@ func Write(ctx context.Context, target string, what Contents) (m Manifest, err e
 	return m, errors.Join(rooted.Sync(dir), dir.Close())
 }
 
-// writer writes a single archive.
+// writer writes one archive.
 type writer struct {
 	root     *os.Root
 	scratch  string
@@ -98,8 +98,8 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 	return w.manifest, errors.Join(err, w.tar.Close(), zip.Close(), f.Sync())
 }
 
-// writeContents writes the files, then the database, then files created in the meantime. So the archive contains each
-// file that a database row names, even if it is created or deleted during the backup.
+// writeContents writes the files, then the database, and then files that were created in the meantime. So the archive
+// contains each file that a row of the database refers to, even if the file was created or deleted during the backup.
 func (w *writer) writeContents(ctx context.Context, what Contents) error {
 	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (w *writer) writeDirs(ctx context.Context, names []string) error {
 				return err
 			}
 			err = w.writeFile(statePrefix+below, func() (*os.File, error) { return w.root.Open(below) })
-			if errors.Is(err, fs.ErrNotExist) { // deleted after its directory was read
+			if errors.Is(err, fs.ErrNotExist) { // deleted after the directory was read
 				return nil
 			}
 			return err

@@ -16,22 +16,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// Own returns the configuration of the agents that need no table in the file.
+// Own returns the configuration of ductor's own agents, which need no table in the file.
 func (a Agents) Own() map[cli.Agent]Agent {
 	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }
 
 func ownNames() []string { return []string{"claude", "codex", "gemini", "copilot"} }
 
-// Names returns the names of all agents, ductor's own first.
+// Names returns the names of all agents, ductor's own agents first.
 func (a Agents) Names() []string { return append(ownNames(), slices.Sorted(maps.Keys(a.ACP))...) }
 
-// Enabled reports whether the configuration has an agent of this name and permits its use.
+// Enabled reports whether the configuration contains an agent with this name and permits its use.
 func (a Agents) Enabled(name string) bool {
 	return a.Own()[cli.Agent(name)].Enabled || a.ACP[name].Enabled
 }
 
-// Table returns the table of an agent in the file.
+// Table returns the name of an agent's table in the file.
 func (a Agents) Table(name string) string {
 	if _, ok := a.ACP[name]; ok {
 		return below("agents.acp", name)
@@ -39,7 +39,7 @@ func (a Agents) Table(name string) string {
 	return "agents." + name
 }
 
-// agentName matches the names of agents, which users type in /model and which are stored with sessions.
+// agentName matches names of agents. Users type them in /model, and ductor stores them with sessions.
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
 func (c *Config) checkAgents(p *problems) {
@@ -47,8 +47,7 @@ func (c *Config) checkAgents(p *problems) {
 	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
 		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
 	}
-	// The list may contain the default agent and agents that are switched off. ductor never uses either of them as a
-	// replacement.
+	// The list may contain the default agent and disabled agents, which ductor never uses as a replacement.
 	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
 		switch {
@@ -60,7 +59,7 @@ func (c *Config) checkAgents(p *problems) {
 	}
 }
 
-// checkVariables checks the names of variables that agents may see, which may end with *.
+// checkVariables checks names of variables, which may end with *.
 func (p *problems) checkVariables(key string, names []string) {
 	for _, name := range names {
 		switch {
@@ -89,14 +88,15 @@ func (p *problems) checkAssignments(key string, entries []string) {
 	}
 }
 
-// ModelName is a setting that names a model. Only its agent knows whether the model exists.
+// ModelName is a setting with the name of a model. Only its agent knows whether the model exists.
 type ModelName struct {
 	Key  string // dotted, such as "agents.claude.model"
 	Line int    // from 1
-	Name string // as /model takes it: "claude/opus", or "opus" without an agent
+	Name string // in the form of /model: "claude/opus", or "opus" without an agent
 }
 
-// Addable returns the agents of the catalogue that are installed and that the configuration lacks. look finds programs.
+// Addable returns the agents of the catalogue that are installed but missing in the configuration. look finds a
+// program.
 func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
 	for _, e := range acp.Catalogue() {
 		if _, err := look(e.Command); err == nil && !a.Has(e) {
@@ -106,7 +106,7 @@ func (a Agents) Addable(look func(program string) (string, error)) (all []acp.En
 	return all
 }
 
-// Has reports whether the configuration has an agent of the catalogue, by its name or by its program.
+// Has reports whether the configuration contains an agent of the catalogue, by its name or its program.
 func (a Agents) Has(e acp.Entry) bool {
 	for name, s := range a.ACP {
 		if name == e.ID || filepath.Base(s.Path) == e.Command {
@@ -116,7 +116,7 @@ func (a Agents) Has(e acp.Entry) bool {
 	return false
 }
 
-// With returns the configuration with another agent, as AddAgent adds it.
+// With returns the configuration with an additional agent, as AddAgent adds it.
 func (a Agents) With(e acp.Entry) Agents {
 	all := map[string]acp.Settings{e.ID: e.Preset(acp.Settings{Enabled: true})}
 	maps.Copy(all, a.ACP)
@@ -124,7 +124,7 @@ func (a Agents) With(e acp.Entry) Agents {
 	return a
 }
 
-// presetAgent sets the defaults of an agent that the catalogue knows, unless the table names another program.
+// presetAgent sets the defaults of an agent of the catalogue, unless the table names another program.
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)
@@ -133,7 +133,7 @@ func presetAgent(name string, table any, s *acp.Settings) {
 	}
 }
 
-// modelNames lists the models that the file names.
+// modelNames lists the settings of the file that contain the name of a model.
 func (c *Config) modelNames(doc document) (all []ModelName) {
 	add := func(key string, agent cli.Agent, model string) {
 		if agent != "" && model != "" {

@@ -27,8 +27,9 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its
-// value, and, at it or at a table around it, when a change applies. Paths that Load and Default return are absolute.
+// Config contains all settings. A setting is a field with these tags: its key in the file, its default, the check of
+// its value, and when a change applies. The last tag may be at a table around the field. Paths that Load and Default
+// return are absolute.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -48,33 +49,33 @@ type Config struct {
 	Files       Files                            `toml:"files" applies:"after a restart"`
 	Voice       transcribe.Settings              `toml:"voice" applies:"after a restart"`
 	Sandbox     Sandbox                          `toml:"sandbox" applies:"after a restart"`
-	Users       map[string]User                  `toml:"users" applies:"at once"`  // by ID; nil for none
-	Roles       map[string]orchestrator.Role     `toml:"roles" applies:"at once"`  // by name; nil for none
-	Models      map[string]naming.Alias          `toml:"models" applies:"at once"` // by name; nil for none
+	Users       map[string]User                  `toml:"users" applies:"at once"`  // by ID; nil if there are none
+	Roles       map[string]orchestrator.Role     `toml:"roles" applies:"at once"`  // by name; nil if there are none
+	Models      map[string]naming.Alias          `toml:"models" applies:"at once"` // by name; nil if there are none
 	Heartbeat   heartbeat.Settings               `toml:"heartbeat" applies:"at once"`
-	Jobs        map[string]heartbeat.JobSettings `toml:"jobs" applies:"at once"` // by name; nil for none
+	Jobs        map[string]heartbeat.JobSettings `toml:"jobs" applies:"at once"` // by name; nil if there are none
 	Webhooks    webhook.Settings                 `toml:"webhooks" applies:"after a restart"`
 	Storage     Storage                          `toml:"storage" applies:"after a restart"`
 	Retention   Retention                        `toml:"retention" applies:"at once"`
 	Log         Log                              `toml:"log" applies:"after a restart"`
 	Rate        outbox.Settings                  `toml:"rate" applies:"after a restart"`
 
-	// File is the absolute path of the file that Load read; empty without one.
+	// File is the absolute path of the file that Load read, or "".
 	File string `toml:"-"`
-	// ModelNames are all names of models in the file; Load sets them.
+	// ModelNames lists the names of models in the file. Load sets it.
 	ModelNames []ModelName `toml:"-"`
-	// Keys are the API keys of agents, which are stored beside the file; the caller of Load sets them.
+	// Keys are the API keys of agents. They are stored beside the file. The caller of Load sets them.
 	Keys []keys.Key `toml:"-"`
-	// Warnings are sentences about settings that are allowed but probably unintended; Load sets them.
+	// Warnings are sentences about settings that are valid but probably unintended. Load sets them.
 	Warnings []string `toml:"-"`
 }
 
 // Telegram configures the bot and its users.
 type Telegram struct {
-	Token          secrets.Value `toml:"token"` // Load sets it from its other sources, too
+	Token          secrets.Value `toml:"token"` // Load also sets it from TokenVariable and TokenFile
 	TokenFile      string        `toml:"token_file" check:"path"`
 	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url"`
-	APIFiles       string        `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
+	APIFiles       string        `toml:"api_files" check:"path"` // directory with the files of a local Bot API server
 	Proxy          secrets.Value `toml:"proxy"`                  // a URL, often with a password
 	AllowedUsers   []int64       `toml:"allowed_users" applies:"at once"`
 	updates.Policy `applies:"at once"`
@@ -90,21 +91,21 @@ type Stream struct {
 // Notify configures which messages make a sound.
 type Notify struct {
 	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // a longer turn is a long one
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // of an agent
+	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // turns that take longer count as long
+	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // of an agent, before a notification
 	// Alerts notify the owner of problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
-	orchestrator.Hours      // without sound
+	orchestrator.Hours      // quiet hours
 }
 
 // Queue configures how messages wait and merge.
 type Queue struct {
-	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // turns
+	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // number of waiting turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
 
-// Agents configures the agents and how long they may take.
+// Agents configures the agents, and how long they may take.
 type Agents struct {
 	service.Settings
 	cli.Timing
@@ -113,15 +114,15 @@ type Agents struct {
 	Gemini  Agent `toml:"gemini"`
 	Copilot Agent `toml:"copilot"`
 	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
-	ACP map[string]acp.Settings `toml:"acp"`
+	ACP map[string]acp.Settings `toml:"acp" applies:"at once"`
 }
 
-// Agent configures an agent that ductor knows.
+// Agent configures one of ductor's own agents.
 type Agent struct {
 	Enabled bool     `toml:"enabled" default:"true"`
-	Path    string   `toml:"path" check:"program"` // empty: its default name
+	Path    string   `toml:"path" check:"program"` // empty: the agent's default name
 	Mode    cli.Mode `toml:"mode" default:"live" check:"live|one-shot"`
-	Env     []string `toml:"env" check:"variables"` // names of variables, or their beginnings with a * after them
+	Env     []string `toml:"env" check:"variables"` // names of variables, or prefixes followed by *
 	orchestrator.AgentDefaults
 }
 
@@ -131,46 +132,46 @@ type Codex struct {
 	Sandbox string `toml:"sandbox" default:"workspace-write" check:"read-only|workspace-write|danger-full-access"`
 }
 
-// Health configures where monitors ask for ductor's state.
+// Health configures the address at which monitors query ductor's state.
 type Health struct {
-	Listen string `toml:"listen"` // on this machine only; empty: nowhere
+	Listen string `toml:"listen"` // address on this machine; empty: none
 }
 
-// Upgrade configures where "ductor upgrade --check" asks for the latest release.
+// Upgrade configures the URL at which "ductor upgrade --check" looks for the latest release.
 type Upgrade struct {
-	URL string `toml:"url" check:"url" example:"https://example.org/ductor/latest"` // empty: nowhere
+	URL string `toml:"url" check:"url" example:"https://example.org/ductor/latest"` // empty: none
 }
 
-// Consult configures the models that users ask beside sessions.
+// Consult configures the models that users ask beside their sessions.
 type Consult struct {
-	Group []string `toml:"group"` // as /model takes them; empty: the usable agents
+	Group []string `toml:"group"` // in the form of /model; empty: the usable agents
 }
 
 // MCP configures the server of ductor's tools.
 type MCP struct {
-	Enabled bool `toml:"enabled" default:"true"` // agents of conversations get the tools
-	// Servers are the owner's own MCP servers, which agents get besides.
+	Enabled bool `toml:"enabled" default:"true"` // gives the agents of conversations the tools
+	// Servers are the owner's own MCP servers, which agents get in addition.
 	Servers map[string]servers.Settings `toml:"servers"`
 }
 
 // Projects configures where agents work.
 type Projects struct {
 	Roots      []string `toml:"roots" default:"['~/ductor']" check:"path"`
-	DefaultDir string   `toml:"default_dir" check:"path"` // after Load never empty
-	// Named are projects by name, besides the repositories inside the roots.
+	DefaultDir string   `toml:"default_dir" check:"path"` // never empty after Load
+	// Named are projects by name, in addition to the repositories inside the roots.
 	Named   map[string]orchestrator.ProjectPolicy `toml:"named" applies:"at once"`
-	AddDirs []string                              `toml:"add_dirs" check:"path"` // further directories for all agents
+	AddDirs []string                              `toml:"add_dirs" check:"path"` // additional ones for all agents
 }
 
 // Files configures how files of projects reach a chat.
 type Files struct {
-	Marker bool `toml:"marker" default:"true"` // agents learn how to name a file in an answer
+	Marker bool `toml:"marker" default:"true"` // tells agents how to name a file in an answer
 }
 
-// Storage configures where ductor keeps its state, and for how long.
+// Storage configures where and how long ductor stores its state.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: as much as the server serves
+	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: only the server's limit
 	RetentionDays int    `toml:"retention_days" default:"30" check:"1..3650" applies:"at once"`
 }
 
@@ -181,22 +182,22 @@ type Log struct {
 	File   string `toml:"file" check:"path"` // empty: standard error
 }
 
-// ShippedRoles returns the names of the built-in roles; package roles has their texts.
+// ShippedRoles returns the names of the built-in roles. Package roles contains their texts.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
 
-// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens; zero for none.
+// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens, or zero if there is none.
 func (c *Config) Summarizes() orchestrator.ModelChoice {
 	name := c.Sessions.SummaryModel
 	if alias, ok := c.Models[name]; ok {
 		name = alias.Use
 	}
-	name, _, _ = strings.Cut(name, " ") // an alias may have an effort
+	name, _, _ = strings.Cut(name, " ") // an effort may follow an alias
 	agent, model, _ := strings.Cut(name, "/")
 	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
 }
 
-// RolesDir returns the folder with further roles, one in each file *.md: roles beside the configuration file. It may
-// not exist. It returns "" without a configuration file.
+// RolesDir returns the directory "roles" beside the configuration file, with one role in each file *.md. The directory
+// may not exist. RolesDir returns "" without a configuration file.
 func (c *Config) RolesDir() string {
 	if c.File == "" {
 		return ""

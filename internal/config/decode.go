@@ -12,16 +12,16 @@ import (
 	"ductor/internal/nearest"
 )
 
-// decoder puts the values of a file into a Config. It continues after a mistake, so that all of them are found.
+// decoder decodes the values of a file into a Config. It continues after a mistake in order to find all mistakes.
 type decoder struct{ found problems }
 
-// defaults returns the configuration of an empty file, with paths as config.toml.example has them.
+// defaults returns the configuration of an empty file, with the paths of config.toml.example.
 func (d *decoder) defaults() (c Config) {
 	d.setDefaults(reflect.ValueOf(&c).Elem())
 	return c
 }
 
-// table reads in into the struct that out points to.
+// table decodes a table into the struct to which out points.
 func (d *decoder) table(path []string, in map[string]any, out any) {
 	fields := fieldsOf(reflect.ValueOf(out).Elem())
 	for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -50,8 +50,8 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
-// value reads one value into out, or reports the expected kind of value. Values are not shown: any of them may be a
-// token.
+// value decodes one value into out, or reports which kind of value is expected. It never shows the value, which may be
+// a token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
 	switch field := out.Addr().Interface().(type) {
@@ -122,7 +122,7 @@ func (d *decoder) list(path []string, in any, out reflect.Value) {
 		out.Set(list)
 		return
 	}
-	// One line for the list: its items have no position of their own.
+	// Report one problem for the whole list, because its items have no positions.
 	d.found = d.found[:before+1]
 	d.found[before].Text = "each item " + d.found[before].Text
 }
@@ -142,7 +142,7 @@ func (d *decoder) duration(path []string, in any, out *time.Duration) {
 	*out = v
 }
 
-// named reads tables whose names the owner chose. prepare is called with each before its keys are read.
+// named decodes tables whose names the owner chose. It calls prepare for each table before decoding its keys.
 func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(table reflect.Value, in any)) {
 	tables, ok := in.(map[string]any)
 	if !ok {
@@ -173,7 +173,7 @@ func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	return fields
 }
 
-// elsewhere finds a key that was written outside its table.
+// elsewhere finds the table of a key that was written outside of its table.
 func elsewhere(name string) (table string, ok bool) {
 	var found []string
 	visit(setting{value: reflect.ValueOf(Config{})}, func(s setting) {

@@ -1,6 +1,6 @@
-// Package config reads config.toml. The packages that use settings declare them as structs. Tags define the key, the
-// default, the check of the value and the moment from which a change applies. Config nests these structs. The package
-// finds all mistakes of a file at once and names each by line, column and key.
+// Package config reads config.toml. Each package declares its own settings as a struct. Tags of a field define the key,
+// the default, the check of the value, and when a change applies. Config nests these structs. The package finds all
+// mistakes in a file, and names the line, column and key of each.
 //
-// The package does NOT start anything. It reads no files except the configuration and the token's own file.
+// The package does NOT start anything. It reads no files except the configuration and the file with the token.
 package config

@@ -12,13 +12,13 @@ import (
 // document has the position of each key of a file.
 type document struct {
 	positions  map[string]position // by path
-	unreadable bool                // the file is not TOML
+	unreadable bool                // whether the file is not TOML
 }
 
 type position struct{ line, column int }
 
-// decode reads text over the defaults. It returns all unknown keys and all values of the wrong kind, or the one mistake
-// because of which the text is not TOML.
+// decode decodes text over the defaults. It returns all unknown keys and all values of the wrong kind. If the text is
+// not TOML, it returns only that problem.
 func decode(text []byte) (document, Config, problems) {
 	var d decoder
 	c := d.defaults()
@@ -43,7 +43,7 @@ func syntaxProblem(err error) problems {
 	return problems{p}
 }
 
-// read records the position of every key of a valid text.
+// read records the position of every key in a valid text.
 func (d document) read(text []byte) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -69,7 +69,7 @@ func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Nod
 	}
 }
 
-// record stores the positions of a dotted key and of the tables in it, and returns the complete path.
+// record stores the positions of a dotted key and of each table in the key. It returns the complete path.
 func (d document) record(p *unstable.Parser, table []string, key unstable.Iterator) []string {
 	path := append([]string(nil), table...)
 	for key.Next() {
@@ -82,7 +82,7 @@ func (d document) record(p *unstable.Parser, table []string, key unstable.Iterat
 	return path
 }
 
-// locate sets the position of each problem: the position of its key, or else of the innermost table around it.
+// locate sets the position of each problem: the position of its key, or of the innermost table around the key.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key
@@ -94,10 +94,10 @@ func (d document) locate(found problems) {
 	}
 }
 
-// below returns the key of a name that the owner chose in a table.
+// below returns the key for a name that the owner chose in a table.
 func below(table, name string) string { return table + "." + dotted([]string{name}) }
 
-// dotted formats a path as TOML does. It quotes the parts that are not bare keys.
+// dotted formats a path as a dotted key of TOML. It quotes parts that are not bare keys.
 func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {

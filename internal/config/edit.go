@@ -19,12 +19,12 @@ import (
 // Change sets one key of a file.
 type Change struct {
 	Table, Key string // such as "telegram" and "token"
-	Value      any    // a text, a number, or a list of them
-	Comment    string // is added above a key that the file did not have
+	Value      any    // a string, a number, or a list of them
+	Comment    string // added above the key if the file does not contain the key
 }
 
-// Edit returns the text of a file with changes. It preserves everything else, including comments and unknown keys. It
-// returns an error that names the key if a change does not fit the file.
+// Edit returns the text of a file with changes. It preserves everything else, including comments and unknown keys. If a
+// change does not fit the file, it returns an error with the key.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)
@@ -84,8 +84,8 @@ func literal(value any) (string, error) {
 
 // place is the position of a key in a text.
 type place struct {
-	start, end int // of its value; 0 if the key is missing
-	table      int // of a new first key of its table; -1 if the table has no line of its own
+	start, end int // of the value; 0 if the key is missing
+	table      int // where to add the first key of the table; -1 if the table has no line of its own
 }
 
 func find(text []byte, c Change) (place, error) {
@@ -127,7 +127,7 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter returns the start and end of the value of the key that ends at a place in a valid text.
+// valueAfter returns the start and end of a key's value in a valid text. The key ends at at.
 func valueAfter(text []byte, at int) (start, end int) {
 	start = at + bytes.IndexByte(text[at:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -156,7 +156,7 @@ func valueAfter(text []byte, at int) (start, end int) {
 	return start, start + len(bytes.TrimRight(text[start:], " \t\r\n"))
 }
 
-// stringEnd returns the position of the last quote of the string that starts at a place.
+// stringEnd returns the position of the closing quote of the string that starts at at.
 func stringEnd(text []byte, at int) int {
 	quote := text[at : at+1]
 	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[at:], triple) {
@@ -167,7 +167,7 @@ func stringEnd(text []byte, at int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // quotes before the last three
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // quotes before the closing quotes
 				end++
 			}
 			return end
@@ -178,7 +178,7 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit returns an error if next differs from old in more than a change.
+// checkEdit returns an error if old and next differ in anything except the change c.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
@@ -213,7 +213,8 @@ func checkEdit(old, next []byte, c Change) error {
 	return nil
 }
 
-// Replace atomically replaces the file at path, with mode 0600, if text is a valid configuration. A link stays a link.
+// Replace replaces the file at path atomically, with mode 0600. It returns an error if text is not a valid
+// configuration. If path is a link, it replaces the link's target.
 func Replace(path string, text []byte, env Environment) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -249,8 +250,8 @@ func AgentChange(e acp.Entry) Change {
 		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }
 
-// Draft reads a file that may be incomplete, for example without a token, or missing. Its settings must be valid. text
-// is the text of the file.
+// Draft reads a file that may be missing or incomplete, for example without a token. Its existing settings must be
+// valid. text is the text of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if holds := goose.Holds[cli.Ask]; holds.Env["GOOSE_MODE"] != "approve" || len(goose.Holds) != 1 {
 		t.Errorf("the agent of the example is held by %+v", goose.Holds)
 	}
-	goose.Path, goose.Holds = "", nil
+	goose.Path, goose.Holds, goose.Project.Env = "", nil, nil // an empty table is not nil
 	if d := cmp.Diff(tableOf[acp.Settings](), goose); d != "" {
 		t.Errorf("the agent of the example differs from the default one (-default +example):\n%s", d)
 	}

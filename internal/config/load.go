@@ -14,13 +14,13 @@ import (
 	"ductor/internal/secrets"
 )
 
-// TokenVariable is the environment variable that may hold the token. It wins over the file.
+// TokenVariable is the environment variable for the token. It has priority over the file.
 const TokenVariable = "DUCTOR_TELEGRAM_TOKEN"
 
-// maxFile is the maximum size of a file.
+// maxFile limits the size of a file, in bytes.
 const maxFile = 1 << 20
 
-// Environment is the part of the process on which a configuration depends, besides its file.
+// Environment contains the properties of the process on which a configuration depends.
 type Environment struct {
 	Getenv func(name string) string
 }
@@ -28,21 +28,21 @@ type Environment struct {
 // OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default returns the configuration of an empty file. Its paths are absolute if the environment allows that. It has no
-// token, so it is not valid.
+// Default returns the configuration of an empty file. It is not valid, because it has no token. Its paths are absolute
+// if the environment allows that.
 func Default() Config {
 	var d decoder
 	c := d.defaults()
-	_ = resolve(&c, OSEnvironment()) // a path may stay relative
+	_ = resolve(&c, OSEnvironment()) // on an error a path stays relative
 	return c
 }
 
 // Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes paths absolute
-// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if the file is missing, and
-// an *Invalid with all mistakes of the file. No error contains a token.
+// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if the file is missing,
+// or an *Invalid with all mistakes in the file. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
-// LoadFrom is Load in another environment.
+// LoadFrom is like Load, in the given environment.
 func LoadFrom(path string, env Environment) (Config, error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	return build(path, text, info.Mode(), env)
 }
 
-// build returns the configuration of a text, which was read from the file at path.
+// build returns the configuration in a text, which is from the file path with the given mode.
 func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {
@@ -148,11 +148,11 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
 
-// byteOrderMark is written by Windows editors before a text. It is not TOML.
+// byteOrderMark is a prefix that Windows editors write. It is not valid TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute: "~" is the home directory. It also sets the paths whose defaults depend on others
-// or on the environment.
+// resolve makes every path absolute; "~" is the home directory. It also sets paths whose defaults depend on other
+// settings or on the environment.
 func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)
@@ -165,8 +165,8 @@ func resolve(c *Config, env Environment) (found problems) {
 	return found
 }
 
-// expand makes a setting absolute if its check is a "path", or a "program" with a slash. In a "command" it expands only
-// ~, as a shell does.
+// expand makes a setting absolute if its check is "path", or "program" and the value contains a slash. In a "command"
+// it expands only ~, like a shell.
 func (p *problems) expand(s setting, home string) {
 	rule := s.tag.Get("check")
 	one := func(key string, v reflect.Value) {
@@ -196,7 +196,7 @@ func (p *problems) expand(s setting, home string) {
 	}
 }
 
-// stateDir returns the directory for ductor's state, which may begin with ~.
+// stateDir returns the directory for ductor's state. The path may begin with ~.
 func stateDir(env Environment) string {
 	if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "ductor")
@@ -204,7 +204,7 @@ func stateDir(env Environment) string {
 	return "~/.local/state/ductor"
 }
 
-// StateDir returns the default of storage.dir for this user. It does not depend on the configuration.
+// StateDir returns the default of storage.dir for this user.
 func StateDir() string {
 	dir := stateDir(OSEnvironment())
 	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
@@ -213,7 +213,7 @@ func StateDir() string {
 	return filepath.Join(os.TempDir(), "ductor")
 }
 
-// absolute expands ~ and cleans a path. An empty path stays empty, since it is not set.
+// absolute expands ~ and cleans a path. It returns an empty path unchanged, because the setting is not set.
 func absolute(path, home string) (string, error) {
 	switch {
 	case path == "" || filepath.IsAbs(path) && filepath.Clean(path) == path:

@@ -14,14 +14,14 @@ import (
 
 // Problem is a mistake in a configuration.
 type Problem struct {
-	Line, Column int    // from 1; 0 if the file does not mention the key
-	Key          string // dotted, such as "telegram.token"; empty for a mistake of the whole file
-	Text         string // the mistake and how to fix it, in one line
+	Line, Column int    // from 1; 0 if the file does not contain the key
+	Key          string // dotted, such as "telegram.token"; empty for the whole file
+	Text         string // the mistake and its fix, in one line
 }
 
 // Invalid is an error with all problems of a configuration, in the order of the file.
 type Invalid struct {
-	Path     string // as passed to Load
+	Path     string // argument of Load
 	Problems []Problem
 }
 
@@ -57,15 +57,15 @@ func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// withoutKnown returns more without the problems of keys that have a problem already. If a value could not be read,
-// for example, it is not reported as missing too.
+// withoutKnown returns more without problems of keys that already have a problem. For example, it does not report an
+// unreadable value as missing.
 func (p *problems) withoutKnown(more problems) problems {
 	return slices.DeleteFunc(more, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)
 	})
 }
 
-// asError returns an Invalid, or nil without problems.
+// asError returns an *Invalid with the problems, or nil if there are none.
 func (p problems) asError(path string) error {
 	if len(p) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (p problems) asError(path string) error {
 	return &Invalid{Path: path, Problems: p}
 }
 
-// oneLine replaces control characters, which could confuse a terminal.
+// oneLine replaces control characters, which could affect a terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -86,7 +86,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// hideTokens removes bot tokens, which may be in the wrong place.
+// hideTokens removes bot tokens, which users may have written in the wrong place.
 func hideTokens(text string) string {
 	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }

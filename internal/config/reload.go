@@ -11,26 +11,25 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Applies is the moment from which a change of a setting applies.
+// Applies determines when a change of a setting applies.
 type Applies string
 
-// The values of the tag "applies". A setting without the tag inherits the value of its table.
+// Values of the tag "applies". A setting without the tag inherits its table's value.
 const (
-	AtOnce       Applies = "at once" // after a reload, so the code must read the setting each time that it needs it
+	AtOnce       Applies = "at once" // after a reload: code must read the setting at each use
 	AfterRestart Applies = "after a restart"
 )
 
-// Changed is a setting whose value in the file differs from the one in use.
+// Changed is a setting whose value in the file differs from the current value.
 type Changed struct {
 	Key     string
 	Applies Applies
-	Before  string // in one line, shortened; empty if it was not set, and for values that may contain a secret
-	After   string // likewise
+	Before  string // in one line, shortened; empty if unset, or if the value may contain a secret
+	After   string // formatted like Before
 }
 
-// Reloaded returns the configuration that is used after a reload. It takes settings that apply at once from read, and
-// all other settings from c. It returns an *Invalid if settings that apply at once require other settings that apply
-// only after a restart.
+// Reloaded returns the configuration after a reload: settings that apply at once from read, all others from c. It
+// returns an *Invalid if settings that apply at once do not fit the unchanged settings.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed
@@ -43,11 +42,11 @@ func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	if err := found.asError(read.File); err != nil {
 		return c, changes, err
 	}
-	next.ModelNames, next.Warnings = read.ModelNames, read.Warnings
+	next.ModelNames, next.Keys, next.Warnings = read.ModelNames, read.Keys, read.Warnings
 	return next, changes, nil
 }
 
-// merge sets the settings of into that apply at once to their values in from, and adds all differences to changes.
+// merge copies settings that apply at once from from to into. It appends all differences to changes.
 func merge(into setting, from reflect.Value, changes *[]Changed) {
 	for f, v := range into.value.Fields() {
 		inner, ok := into.inner(f, v)
@@ -65,7 +64,7 @@ func merge(into setting, from reflect.Value, changes *[]Changed) {
 	}
 }
 
-// equalValues reports whether two values mean the same. An empty list means the same as none.
+// equalValues reports whether two values mean the same. An empty list equals a missing list.
 func equalValues(a, b reflect.Value) bool {
 	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
 		return true
@@ -73,7 +72,8 @@ func equalValues(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// differences adds the differences between s and its new value to changes: in tables of names, each key of each name.
+// differences appends the differences between s and now to changes. In tables with names, it compares each key of each
+// name.
 func (s setting) differences(now reflect.Value, changes *[]Changed) {
 	switch {
 	case isNamed(s.value.Type()):
@@ -98,23 +98,24 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 			}
 		}
 	case !equalValues(s.value, now):
-		*changes = append(*changes, Changed{s.key, s.applies, shown(s.value, s.applies), shown(now, s.applies)})
+		*changes = append(*changes, Changed{s.key, s.applies, s.shown(s.value), s.shown(now)})
 	}
 }
 
-// mostShown is the maximum length of a shown value, in characters.
+// mostShown limits the length of a shown value, in characters.
 const mostShown = 80
 
-// shown returns a value as text. It hides texts that apply after a restart: arguments, variables and addresses may
-// contain passwords.
-func shown(v reflect.Value, applies Applies) string {
+// shown returns a value of s as text. It hides texts that belong to an agent or apply after a restart: arguments,
+// variables and addresses may contain passwords.
+func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:
 		return ""
 	case time.Duration:
 		return value.String()
 	}
-	if k := v.Kind(); applies == AfterRestart && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
+	hidden := s.applies == AfterRestart || strings.HasPrefix(s.key, "agents.acp.")
+	if k := v.Kind(); hidden && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
 		return ""
 	}
 	text := []rune(hideTokens(oneLine(fmt.Sprintf("%v", v.Interface()))))

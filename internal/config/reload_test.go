@@ -31,6 +31,9 @@ prompt = "be kind"
 args = ["--key=first-password"]
 [agents.codex]
 enabled = true
+[agents.acp.goose]
+path = "goose"
+args = ["--key=first-password"]
 `
 
 // What counts at once is taken, and nothing else.
@@ -45,7 +48,7 @@ func TestAReloadTakesWhatCountsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Changed{
-		{"agents.claude.args", AfterRestart, "", ""}, {"agents.codex.enabled", AfterRestart, "true", "false"}, {"queue.max", AtOnce, "5", "6"},
+		{"agents.acp.goose.args", AtOnce, "", ""}, {"agents.claude.args", AfterRestart, "", ""}, {"agents.codex.enabled", AfterRestart, "true", "false"}, {"queue.max", AtOnce, "5", "6"},
 		{"roles.kind.prompt", AtOnce, `"be kind"`, `"be brief"`}, {"roles.new", AtOnce, "", "{...}"}, {"telegram.allowed_users", AtOnce, "[1 2]", "[1]"},
 		{"telegram.proxy", AfterRestart, "", ""},
 	}
@@ -72,10 +75,10 @@ func TestAReloadTakesWhatCountsAtOnce(t *testing.T) {
 // A key that counts at once and needs one that does not changes nothing, and is named.
 func TestAReloadTakesNothingThatNeedsARestart(t *testing.T) {
 	before := load(t, beforeReload, nil)
-	read := load(t, strings.Replace(beforeReload, "[queue]\nmax = 5", "[agents.acp.goose]\npath = \"goose\"\n[roles.bird]\nprompt = \"x\"\nagent = \"goose\"\n[queue]\nmax = 7", 1), nil)
+	read := load(t, strings.Replace(beforeReload, "[queue]\nmax = 5", "[mcp.servers.bird]\ncommand = \"bird\"\n[roles.bird]\nprompt = \"x\"\nmcp = [\"bird\"]\n[queue]\nmax = 7", 1), nil)
 	next, _, err := before.Reloaded(read)
 	var invalid *Invalid
-	if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || invalid.Problems[0].Key != "roles.bird.agent" || !strings.Contains(err.Error(), "after a restart only") {
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || invalid.Problems[0].Key != "roles.bird.mcp" || !strings.Contains(err.Error(), "after a restart only") {
 		t.Errorf("the error is %v", err)
 	}
 	if next.Queue.Max != 5 {

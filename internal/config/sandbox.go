@@ -12,17 +12,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// DefaultSandbox is the name of the sandbox for directories in no project. No project may have it.
+// DefaultSandbox is the name of the sandbox for directories outside of projects. No project may have this name.
 const DefaultSandbox = "default"
 
-// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to directories in none of
-// the projects, and to projects without settings of their own.
+// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to projects without their
+// own settings, and to directories outside of projects.
 type Sandbox struct {
 	docker.Settings
-	Projects map[string]SandboxProject `toml:"projects"` // by name; nil for none
+	Projects map[string]SandboxProject `toml:"projects"` // by name; nil if there are none
 }
 
-// SandboxProject is a directory with settings of its own.
+// SandboxProject is a directory with its own settings.
 type SandboxProject struct {
 	Dir string `toml:"dir" check:"path"`
 	docker.Settings
@@ -38,8 +38,8 @@ func (s Sandbox) Any() bool {
 	return s.Mode == orchestrator.SandboxDocker
 }
 
-// At returns the name and the settings of the innermost project that contains dir. It compares paths without following
-// links. In no project, it returns DefaultSandbox.
+// At returns the name and the settings of the innermost project that contains dir. It compares paths without resolving
+// links. Outside of projects it returns DefaultSandbox.
 func (s Sandbox) At(dir string) (string, docker.Settings) {
 	name, deepest := DefaultSandbox, ""
 	for _, n := range slices.Sorted(maps.Keys(s.Projects)) {
@@ -58,7 +58,7 @@ func (s Sandbox) Named(name string) docker.Settings {
 	return s.Settings
 }
 
-// sandbox reads [sandbox] and then its projects, which inherit its settings.
+// sandbox decodes [sandbox] and then its projects, which inherit its settings.
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {
@@ -78,8 +78,8 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	})
 }
 
-// inherited returns the settings that a project inherits. A project with an image does not inherit the directory to
-// build one from, and the reverse.
+// inherited returns the settings that a project inherits. A project with an image does not inherit the build directory.
+// A project with a build directory does not inherit the image.
 func (s *Sandbox) inherited(project any) docker.Settings {
 	one := s.Settings
 	keys, _ := project.(map[string]any)
@@ -94,7 +94,7 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 	return one
 }
 
-// completeSeeds adds the path in the sandbox's home to seeds that are in this machine's home and have none.
+// completeSeeds sets the missing target paths of seeds in this machine's home: the same path below the sandbox's home.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -112,7 +112,7 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes the problems of projects that [sandbox] has too.
+// withoutInherited removes problems of projects if [sandbox] has the same problem.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// checkSandbox checks the projects of the sandbox. docker.Settings checks its own.
+// checkSandbox checks the projects of the sandbox. docker.Settings checks its own fields.
 func (c *Config) checkSandbox(p *problems) {
 	dirs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
@@ -51,13 +51,13 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// hasSecret reports whether NAME=value has a name of secrets, and a value of at least that many bytes.
+// hasSecret reports whether NAME=value has a name that suggests a secret, and a value of at least the given bytes.
 func hasSecret(entry string, bytes int) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return len(value) >= bytes && secretName().MatchString(name)
 }
 
-// sandboxDoubts returns warnings about settings of sandboxes that are probably unintended.
+// sandboxDoubts returns warnings about sandbox settings that are probably unintended.
 func (c *Config) sandboxDoubts() []string {
 	var all []string
 	warn := func(key, format string, args ...any) {
@@ -93,7 +93,7 @@ func (c *Config) sandboxDoubts() []string {
 	return all
 }
 
-// exposedState returns the directory through which the sandbox of a table can reach ductor's state, or "".
+// exposedState returns the directory that gives the sandbox of a table access to ductor's state, or "".
 func (c *Config) exposedState(key string) string {
 	for name, p := range c.Sandbox.Projects {
 		if below("sandbox.projects", name) == key {

@@ -22,8 +22,8 @@ type setting struct {
 	value   reflect.Value
 }
 
-// visit calls f with a setting and with all settings below it. Tables with names of the owner's choice are visited as
-// copies. If s is addressable, visit writes them back, so that f may change them.
+// visit calls f for a setting and for all settings below it. It visits copies of tables whose names the owner chose. If
+// s is addressable, visit writes the copies back, so that f can change them.
 func visit(s setting, f func(setting)) {
 	f(s)
 	switch {
@@ -45,7 +45,7 @@ func visit(s setting, f func(setting)) {
 	}
 }
 
-// inner returns the setting in a field of a table. It returns false if the field is none.
+// inner returns the setting in a field of a table, or false if the field is no setting.
 func (s setting) inner(f reflect.StructField, v reflect.Value) (setting, bool) {
 	inner := setting{s.key, f.Tag, cmp.Or(Applies(f.Tag.Get("applies")), s.applies), v}
 	name := f.Tag.Get("toml")
@@ -55,13 +55,13 @@ func (s setting) inner(f reflect.StructField, v reflect.Value) (setting, bool) {
 	return inner, isInline(f) || name != "" && name != "-"
 }
 
-// isInline reports whether the keys of a field belong to the table around it.
+// isInline reports whether the keys of a field belong to the surrounding table.
 func isInline(f reflect.StructField) bool {
 	name := f.Tag.Get("toml")
 	return name == ",inline" || f.Anonymous && name == ""
 }
 
-// isNamed reports whether a type is a map of tables, whose names the owner chooses.
+// isNamed reports whether a type is a map of tables whose names the owner chooses.
 func isNamed(t reflect.Type) bool {
 	return t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct
 }
@@ -79,8 +79,8 @@ func namesOf(table reflect.Value) map[string]bool {
 	return names
 }
 
-// setDefaults sets the settings of a table to the values of their default tags, in the notation of TOML but for the
-// quotes around texts. Lists without a default are empty.
+// setDefaults sets the settings of a table to the values of their default tags. The tags use the syntax of TOML, but
+// strings have no quotes. Lists without a default become empty.
 func (d *decoder) setDefaults(table reflect.Value) {
 	visit(setting{value: table}, func(s setting) {
 		text, ok := s.tag.Lookup("default")
@@ -99,15 +99,20 @@ func (d *decoder) setDefaults(table reflect.Value) {
 	})
 }
 
-// checker is a table with rules that tags cannot express. Check calls problem for each setting that breaks one, with
-// the setting's key in the table, or "" for the table itself.
+// checker is a table with rules that tags cannot express. Check calls problem for each setting that breaks a rule. key
+// is the setting's key in the table, or "" for the table itself.
 type checker interface {
 	Check(problem func(key, format string, args ...any))
 }
 
-// check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists
-// of different words, "url" with the tag "example", "variables" for names of environment variables, and "assignments"
-// for NAME=value. A word or URL without a default may be empty. Tables check themselves.
+// check checks a setting by its tag. Tables check themselves. The tags are:
+//   - "1..10" or "0|5..10" for numbers and durations
+//   - "a|b" for words, and for lists of different words
+//   - "url", together with the tag "example"
+//   - "variables" for names of environment variables
+//   - "assignments" for NAME=value
+//
+// A word or URL without a default may be empty.
 func (p *problems) check(s setting) {
 	if table, ok := s.value.Interface().(checker); ok {
 		table.Check(func(key, format string, args ...any) {
@@ -155,7 +160,7 @@ func (p *problems) within(key string, value reflect.Value, least, most string) {
 			p.add(key, text, v, short(duration(least)), short(duration(most)))
 		}
 	case float64:
-		// Written so that NaN fails too.
+		// This condition also rejects NaN.
 		if !(v >= number(least) && v <= number(most)) {
 			p.add(key, text, v, least, number(most))
 		}
@@ -183,7 +188,7 @@ func (p *problems) word(key, value string, choices ...string) {
 	}
 }
 
-// words checks that a list has only words of choices, and none of them twice.
+// words checks that a list contains only words from choices, and none twice.
 func (p *problems) words(key string, list reflect.Value, choices []string) {
 	seen := map[string]bool{}
 	for i := range list.Len() {
@@ -196,7 +201,7 @@ func (p *problems) words(key string, list reflect.Value, choices []string) {
 	}
 }
 
-// short drops the zero units that Duration.String writes.
+// short removes the zero units that Duration.String writes.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -208,7 +213,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// checkTogether checks settings whose bounds are other settings.
+// checkTogether checks settings whose limits depend on other settings.
 func (c *Config) checkTogether(p *problems) {
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
 		p.add("agents.stale_after",

@@ -29,11 +29,11 @@ type Retention struct {
 	HomesDays       int `toml:"homes_days" check:"0..1048576"`
 	HomesMB         int `toml:"homes_mb" check:"0..1048576"`
 	ContainersMB    int `toml:"containers_mb" check:"0..1048576"`
-	BackupsDays     int `toml:"backups_days" default:"7" check:"0..1048576"` // 0: none are made
+	BackupsDays     int `toml:"backups_days" default:"7" check:"0..1048576"` // 0: ductor makes no backups
 	BackupsMB       int `toml:"backups_mb" default:"1000" check:"1..1048576"`
 }
 
-// taskName matches the names of jobs, webhooks and sandbox projects, which are parts of URLs and IDs.
+// taskName matches names of jobs, webhooks and sandbox projects, which become parts of URLs and IDs.
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
 func checkTaskName(p *problems, key, name string) {
@@ -42,7 +42,7 @@ func checkTaskName(p *problems, key, name string) {
 	}
 }
 
-// checkReferences checks settings that refer to others, whatever table they are in.
+// checkReferences checks settings in any table that refer to other settings.
 func (c *Config) checkReferences(p *problems, s setting) {
 	switch v := s.value.Interface().(type) {
 	case heartbeat.JobSettings, webhook.HookSettings:
@@ -67,7 +67,7 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools rejects names of tools that have no meaning. Such a name in a list would allow or deny nothing.
+// checkTools rejects meaningless names of tools. Such a name in a list would allow or deny nothing.
 func checkTools(p *problems, key string, names []string, wrong func(name string) error) {
 	for _, name := range names {
 		if err := wrong(name); err != nil {
@@ -84,7 +84,7 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s",
 			short(t.Timeout), short(c.Agents.StaleAfter))
 	}
-	// A job may request a sandbox, but not leave one.
+	// A job may request a sandbox, but may not leave its project's sandbox.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
 	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
 		p.add(key+".sandbox",

@@ -11,15 +11,15 @@ type User struct {
 	Role string `toml:"role" default:"user" check:"owner|user|viewer"`
 }
 
-// The roles of users.
+// Roles of users.
 const (
 	UserOwner  = "owner"
 	UserUser   = "user"
 	UserViewer = "viewer"
 )
 
-// RoleOfUser returns the role of a user of telegram.allowed_users. Without a role in [users.ID], the first of the list is
-// an owner and the others are users.
+// RoleOfUser returns the role of a user in telegram.allowed_users. Without a role in [users.ID], the first user of the
+// list is an owner, and the others are users.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
 		return u.Role
@@ -30,7 +30,8 @@ func (c *Config) RoleOfUser(id int64) string {
 	return UserUser
 }
 
-// Owner returns the user who gets messages about the machine: the first owner in telegram.allowed_users, or 0.
+// Owner returns the user who gets messages about the machine: the first owner in telegram.allowed_users, or 0 if there
+// is none.
 func (c *Config) Owner() int64 {
 	for _, id := range c.Telegram.AllowedUsers {
 		if c.RoleOfUser(id) == UserOwner {
@@ -40,7 +41,8 @@ func (c *Config) Owner() int64 {
 	return 0
 }
 
-// checkUsers checks that all users with a role are in telegram.allowed_users, the only list of users who get answers.
+// checkUsers checks that all users with a role are in telegram.allowed_users, because ductor answers only users in that
+// list.
 func (c *Config) checkUsers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
 		key := below("users", name)

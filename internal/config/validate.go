@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Secrets lists all configured secrets, in each form in which they may occur in a text.
+// Secrets returns all configured secrets, in each form in which they may occur in a text.
 func (c Config) Secrets() []string {
 	var all []string
 	add := func(value, escaped string) {
@@ -50,7 +50,7 @@ func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
 		_, isToolList := s.value.Interface().(cli.ToolList)
-		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // else it may be incomplete
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // may be incomplete if off
 			p.check(s)
 			c.checkReferences(&p, s)
 		}
@@ -60,7 +60,7 @@ func (c *Config) check() (p problems) {
 	c.checkUsers(&p)
 	c.checkRoles(&p)
 	c.checkServers(&p)
-	if len(c.Agents.ACP) == 0 { // the tools of other agents are unknown
+	if len(c.Agents.ACP) == 0 { // the tools of ACP agents are unknown
 		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
 	}
 	checkTools(&p, "permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
@@ -96,7 +96,7 @@ func (c *Config) checkTelegram(p *problems) {
 	}
 }
 
-// hideValue removes the value from NAME=VALUE, since it is often a key.
+// hideValue removes the value from NAME=VALUE, because it is often a key.
 func hideValue(s string) string {
 	if name, _, ok := strings.Cut(s, "="); ok {
 		return name + "=…"
@@ -117,7 +117,8 @@ func (c *Config) checkRoles(p *problems) {
 	}
 }
 
-// checkServers checks the names of MCP servers, which keys and agents share.
+// checkServers checks the names of MCP servers. A server and an agent must have different names, because package keys
+// stores the keys of both by name.
 func (c *Config) checkServers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		if err := servers.CheckName(name); err != nil {
@@ -128,7 +129,7 @@ func (c *Config) checkServers(p *problems) {
 	}
 }
 
-// CheckServer returns an error if a text in a list of MCP servers names none.
+// CheckServer returns an error if a name in a list of MCP servers is unknown.
 func (c *Config) CheckServer(name string) error {
 	if _, ok := c.MCP.Servers[name]; ok || name == orchestrator.NoServers {
 		return nil
@@ -136,7 +137,7 @@ func (c *Config) CheckServer(name string) error {
 	return fmt.Errorf("there is no [%s]", below("mcp.servers", name))
 }
 
-// checkModels checks the names of aliases and their agents. Only the agents know their models.
+// checkModels checks the names of aliases and their agents. It does not check models, which only the agents know.
 func (c *Config) checkModels(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		key := below("models", name)
@@ -163,7 +164,7 @@ func (c *Config) checkModels(p *problems) {
 	}
 }
 
-// checkSummary checks the agent of the model for summaries, and the size of the group.
+// checkSummary checks the agent of the model for summaries, and the size of the group for /consult.
 func (c *Config) checkSummary(p *problems) {
 	if agent := c.Summarizes().Agent; agent != "" {
 		p.word("sessions.summary_model", string(agent), c.Agents.Names()...)
@@ -210,7 +211,7 @@ func (c *Config) checkPlaces(p *problems) {
 	}
 }
 
-// doubts returns warnings about settings that are probably unintended.
+// doubts returns warnings about settings that are valid but probably unintended.
 func (c *Config) doubts() []string {
 	var all []string
 	t := c.Telegram

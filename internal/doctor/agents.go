@@ -76,7 +76,7 @@ func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers [
 	}
 }
 
-// remedy returns the advice for an unusable agent. The finding's text has the details.
+// remedy returns the advice for an unusable agent. The text of the finding contains the details.
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:
@@ -89,12 +89,12 @@ func remedy(auth cli.Auth) string {
 	return "install it and log in to it"
 }
 
-// checkAgents checks each agent of an environment and returns the number of usable ones.
+// checkAgents checks each agent of an environment, and returns the number of usable agents.
 func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers []cli.Provider,
 	where check) (usable int) {
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
-	for i, p := range providers { // concurrently: each starts a program
+	for i, p := range providers { // concurrently, because each check starts a program
 		looks.Go(func() { states[i] = app.ProbeAgent(ctx, cfg, p) })
 	}
 	looks.Wait()
@@ -104,7 +104,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	}
 	for i, p := range providers {
 		state, what := states[i], where+agent.named(string(p.Agent()))
-		if where != "" && state.Auth.State == cli.NotFound { // the fix for this machine does not help in a sandbox
+		if where != "" && state.Auth.State == cli.NotFound { // the usual fix does not help in a sandbox
 			state.Auth.Fix = ""
 		}
 		if state.Auth.Broken() {

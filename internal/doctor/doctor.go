@@ -29,7 +29,7 @@ func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
 }
 
-// examine is Examine for agents from with, which calls its argument with the agents of this machine.
+// examine is Examine with the agents of this machine from with. with calls its argument once they are available.
 func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) *doctor {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	unlimited := ctx
@@ -50,7 +50,7 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	return d
 }
 
-// Report returns the findings of the running ductor about its configuration and its agents on this machine.
+// Report returns the findings of a running ductor about its configuration and its agents on this machine.
 func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
 	d := examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil })
 	r.LogIn = d.loggedOut
@@ -68,7 +68,7 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 	return r
 }
 
-// Unreadable returns the findings for a configuration that cannot be read, one for each mistake.
+// Unreadable returns the findings for a configuration that cannot be read, one per mistake.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
 	fix := "correct " + path + ", or run: ductor setup"
@@ -85,7 +85,7 @@ func Unreadable(path string, err error) Findings {
 type doctor struct {
 	scrub     *tgapi.Scrubber
 	found     Findings
-	loggedOut []cli.Agent // agents of this machine
+	loggedOut []cli.Agent // agents of this machine that are not logged in
 }
 
 func (d *doctor) ok(of check, text string) {
@@ -120,13 +120,13 @@ func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok(telegram, "serves @"+name)
 	}
-	// An empty allowlist needs no finding here, because loading the configuration already warns about it.
+	// An empty allowlist needs no finding, because loading the configuration warns about it.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok(allowlist, counted(users, "user")+", "+counted(groups, "group"))
 	}
 }
 
-// counted formats a number of things.
+// counted formats a number with a noun, such as "2 users".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -148,8 +148,8 @@ func (d *doctor) checkKeys(cfg config.Config) {
 	}
 }
 
-// checkGroups checks whether the running ductor can end a process that detached itself from its agent. It inspects the
-// running process, since the user's shell may have rights that the service lacks.
+// checkGroups checks whether ductor can end a process that detached itself from its agent. It inspects the running
+// ductor, because the user's shell may have rights that the service lacks.
 func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {

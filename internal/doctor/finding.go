@@ -16,12 +16,12 @@ const (
 	Failed  State = "failed"  // prevents ductor from working
 )
 
-// check is the name of a check, or the prefix of the names of similar checks.
+// check is the name of a check, or the common prefix of similar checks.
 type check string
 
 const (
 	configuration check = "configuration"
-	key           check = "key" // of an agent
+	key           check = "key" // key of an agent
 	proxy         check = "telegram.proxy"
 	telegram      check = "Telegram"
 	allowlist     check = "allowlist"
@@ -30,7 +30,7 @@ const (
 	backup        check = "backup"
 	damaged       check = "damaged database"
 	disk          check = "disk"
-	homeDisk      check = "home" // of the agents
+	homeDisk      check = "home" // disk with the home directories of agents
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
@@ -45,18 +45,19 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// named returns the name of the check of one thing.
+// named returns the name of the check of one object.
 func (c check) named(name string) check { return c + " " + check(name) }
 
-// Finding is the result of one check. Programs parse its JSON, so names must not change between versions.
+// Finding is the result of one check. Programs parse its JSON, so the names of checks must not change between
+// versions.
 type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix"` // empty only if the state is ok
+	Fix   string `json:"fix"` // may be empty only if the state is ok
 }
 
-// line formats the finding for users.
+// line returns the finding as a line for users.
 func (f Finding) line() string {
 	mark := map[State]string{OK: "ok  ", Warning: "warn", Failed: "FAIL"}[f.State]
 	line := mark + " " + f.Name
@@ -69,10 +70,11 @@ func (f Finding) line() string {
 	return line
 }
 
-// Findings are the results of all checks, in order.
+// Findings contains the results of all checks, in order.
 type Findings []Finding
 
-// appendFinding appends a finding. It puts each text on one line, since errors of programs often have several lines.
+// appendFinding appends a finding. It puts each text on one line, because errors of programs often have several
+// lines.
 func (fs *Findings) appendFinding(f Finding) {
 	f.Text, f.Fix = oneLine(f.Text), oneLine(f.Fix)
 	*fs = append(*fs, f)

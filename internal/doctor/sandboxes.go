@@ -51,7 +51,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
-	// the engine answers, so perhaps only the runner is missing, which ductor builds
+	// The engine answers, so perhaps only the runner is missing. ductor can build it.
 	if err != nil && status.Version != "" {
 		if err = b.MakeRunner(ctx); err == nil {
 			status, err = b.Launcher.Status(ctx)

@@ -37,7 +37,8 @@ func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// checkHome checks for free space where agents store their sessions. Without any they start, but never answer.
+// checkHome checks the free space where agents store their sessions. Without free space, agents start but never
+// answer.
 func (d *doctor) checkHome() {
 	home, err := os.UserHomeDir()
 	if err == nil {
@@ -50,7 +51,7 @@ func (d *doctor) checkHome() {
 	d.ok(homeDisk, home)
 }
 
-// checkDatabase opens the database read-only, as a running daemon may be using it.
+// checkDatabase opens the database read-only, because ductor may be using it.
 func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	db, err := store.OpenReadOnly(ctx, path, store.Options{})
 	switch {
@@ -70,7 +71,7 @@ func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	}
 }
 
-// checkBackups reports the newest backup, and the damaged databases that were moved aside.
+// checkBackups reports the newest backup, and damaged databases that ductor moved aside.
 func (d *doctor) checkBackups(cfg config.Config) {
 	switch all := store.Backups(filepath.Join(cfg.Storage.Dir, app.BackupsDir)); {
 	case len(all) > 0:

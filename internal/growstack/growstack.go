@@ -1,12 +1,12 @@
-// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB. Each
-// time Go doubles the stack, it copies the stack frame by frame. That took a tenth of the time between a prompt and its
-// agent. If a goroutine grows its stack while it has only one frame, copying costs little. The garbage collector
-// shrinks the stack again.
+// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB.
+// Each time Go doubles the stack, it copies the stack frame by frame, which took a tenth of the time between a prompt
+// and its agent. While a goroutine has only one frame, copying costs little. The garbage collector later shrinks the
+// stack again.
 package growstack
 
-const room = 24 << 10 // in bytes: enough for the calls of a turn; the stack becomes 32 KB
+const room = 24 << 10 // bytes; enough for the calls of a turn, and makes the stack 32 KB
 
-// Grow enlarges the stack of the calling goroutine. It must not be inlined, or else its frame would become part of the
+// Grow enlarges the stack of the calling goroutine. It must not be inlined: its frame would become part of the
 // caller's.
 //
 //go:noinline

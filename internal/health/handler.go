@@ -9,7 +9,7 @@ import (
 // part is the JSON of one part.
 type part struct {
 	Status Status `json:"status"`
-	Last   string `json:"last,omitempty"` // when the last poll succeeded or the last test write ended
+	Last   string `json:"last,omitempty"` // time of the last successful poll, or end of the last test write
 }
 
 // ServeHTTP answers a monitor with the status of all parts: 200 if users get answers and 503 otherwise.
@@ -26,7 +26,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	body, _ := json.Marshal(answer) // cannot fail for these types
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // the monitor may have disconnected
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }
 
 func formatTime(t time.Time) string {

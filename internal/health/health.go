@@ -11,16 +11,16 @@ import (
 
 // Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite makes a small write and returns once it is on the disk.
+	// TryWrite makes a small write and returns when it is on the disk.
 	TryWrite(ctx context.Context) error
-	// Disk returns the state of the disk, and a context that is done when that state changes.
+	// Disk returns the state of the disk, and a context that is done when the state changes.
 	Disk() (orchestrator.DiskState, context.Context)
 }
 
 // Options configures a Health. All fields are required.
 type Options struct {
 	Store Store
-	Poll  time.Duration // limit of one poll including the handling of its updates
+	Poll  time.Duration // time limit of a poll, including the handling of its updates
 	Now   func() time.Time
 }
 
@@ -34,11 +34,11 @@ type Health struct {
 	store writing
 }
 
-// polling is the last report of the poller.
+// polling describes the last poll.
 type polling struct {
-	answered time.Time // when Telegram answered last; zero for never
-	failed   bool      // whether the last poll failed
-	due      time.Time // when the next poll must have ended; zero before the first
+	answered time.Time // time of Telegram's last answer; zero for never
+	failed   bool      // the last poll failed
+	due      time.Time // deadline of the next poll; zero before the first
 }
 
 // writing is the state of the test writes.
@@ -88,13 +88,13 @@ type Status string
 const (
 	OK       Status = "ok"
 	Starting Status = "starting" // unknown yet
-	Failing  Status = "failing"  // returns errors
-	Full     Status = "full"     // only the store: the disk is full
-	Stuck    Status = "stuck"    // does not return
+	Failing  Status = "failing"  // it returns errors
+	Full     Status = "full"     // the disk is full; only for the store
+	Stuck    Status = "stuck"    // it does not return
 )
 
 const (
-	// failsAfter is how long Telegram may be silent before polling counts as failing: a single lost connection is
+	// failsAfter is how long Telegram may be silent before polling counts as failing. Single lost connections are
 	// normal.
 	failsAfter = 2 * time.Minute
 	// writeTimeout limits a write on a slow disk.
@@ -105,8 +105,8 @@ const (
 type State struct {
 	Polling Status
 	Store   Status
-	// Answered is the time of Telegram's last answer; zero means never. Wrote is the time at which the last test write
-	// ended, successful or not.
+	// Answered is the time of Telegram's last answer; zero means never. Wrote is the end of the last test write,
+	// which may have failed.
 	Answered, Wrote time.Time
 }
 

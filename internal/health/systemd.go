@@ -13,7 +13,7 @@ import (
 // Manager is the service manager that started this process. It uses the sd_notify protocol.
 type Manager struct {
 	Notify   func(state string) error // nil without a manager
-	Watchdog time.Duration            // interval in which the manager expects a sign of life; 0 for none
+	Watchdog time.Duration            // interval at which the manager expects signs of life; 0: it expects none
 	Log      *slog.Logger
 }
 
@@ -38,12 +38,12 @@ func ManagerOf(log *slog.Logger) Manager {
 const (
 	// tryInterval is the interval of test writes, unless a watchdog requires a shorter one.
 	tryInterval = 30 * time.Second
-	// startExtension extends the start timeout each time Telegram has not answered yet. The first extension comes well
-	// before systemd's TimeoutStartSec of 90 seconds ends.
+	// startExtension extends the start timeout while Telegram has not answered. The first extension comes before
+	// systemd's TimeoutStartSec of 90 seconds has passed.
 	startExtension = 2 * time.Minute
 )
 
-// interval returns the period of Run. It tolerates that two signs of life in a row are lost.
+// interval returns the period of Run. It is short enough that two signs of life in a row may get lost.
 func (m Manager) interval() time.Duration {
 	if m.Watchdog > 0 {
 		return min(m.Watchdog/3, tryInterval)
@@ -51,7 +51,7 @@ func (m Manager) interval() time.Duration {
 	return tryInterval
 }
 
-// Run tests the store and notifies the manager until ctx ends. It reports ductor as ready once Telegram has answered
+// Run tests the store and notifies the manager until ctx ends. It reports ductor as ready when Telegram has answered
 // the first poll.
 func (h *Health) Run(ctx context.Context, m Manager) {
 	tick := time.NewTicker(m.interval())
@@ -68,7 +68,7 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// notifyManager sends the manager a sign of life, unless a restart would help. It reports whether the manager knows
+// notifyManager sends the manager a sign of life, unless a restart would help. It returns true if the manager knows
 // that ductor is ready.
 func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()

@@ -18,13 +18,13 @@ import (
 	"ductor/internal/secrets"
 )
 
-// CredentialsVariable names the directory with the credentials that systemd passes to a service.
+// CredentialsVariable contains the directory with the credentials that systemd passes to a service.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Folder is the directory of keys inside the state directory.
 const Folder = "keys"
 
-// Limits of a key, in bytes. Shorter keys also stand in ordinary texts, so they could not be removed from these.
+// Limits of a key, in bytes. A shorter key could occur in ordinary texts, and ductor could not remove it from them.
 const (
 	minKey = 8
 	maxKey = 16 << 10
@@ -42,7 +42,7 @@ type Name struct{ Agent, Variable string }
 
 // Key is an API key of an agent. The configuration file never contains one.
 type Key struct {
-	Agent, Name string // the agent that gets it, in a variable of this name
+	Agent, Name string // the agent that gets the key, and the name of the variable
 	Value       secrets.Value
 	From        Place
 }
@@ -58,7 +58,7 @@ const (
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
-// Parse parses AGENT.NAME. NAME alone suffices if it implies the agent, as ANTHROPIC_API_KEY does.
+// Parse parses AGENT.NAME. NAME alone is enough if it implies the agent, such as ANTHROPIC_API_KEY.
 func Parse(text string) (Name, error) {
 	m := namePattern().FindStringSubmatch(text)
 	if m == nil {
@@ -76,7 +76,7 @@ func Parse(text string) (Name, error) {
 	return n, nil
 }
 
-// agentOf returns the agent that a variable's prefix implies, or "".
+// agentOf returns the agent to which the prefix of a variable belongs, or "".
 func agentOf(variable string) string {
 	for prefix, agent := range map[string]string{
 		"ANTHROPIC_": "claude", "CLAUDE_CODE_": "claude", "OPENAI_": "codex", "CODEX_": "codex", "GEMINI_": "gemini",
@@ -89,14 +89,14 @@ func agentOf(variable string) string {
 	return ""
 }
 
-// isReserved reports whether a variable influences which programs run, or where.
+// isReserved reports whether a variable influences which programs run, or where they run.
 func isReserved(variable string) bool {
 	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
 		strings.HasPrefix(variable, "LD_")
 }
 
 // Read lists all keys, sorted by name. A credential has priority over a key in the state directory. Either directory
-// may be missing, and credentials may be "". Read ignores files whose names are not names of keys.
+// may be missing, and credentials may be "". Read ignores files with other names.
 func Read(state, credentials string) ([]Key, error) {
 	found := map[Name]Key{}
 	if err := readAll(filepath.Join(state, Folder), InFile, found); err != nil {
@@ -144,8 +144,8 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	return nil
 }
 
-// readKeyFile reads a key. It returns an error if other users have access to a key in the state directory. It does not
-// check credentials, because systemd protects them.
+// readKeyFile reads a key. If other users have access to a key in the state directory, it returns an error. It does
+// not check credentials, because systemd protects them.
 func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -183,7 +183,7 @@ func readKey(r io.Reader) (string, error) {
 	return key, nil
 }
 
-// Set reads a key from r and stores it. A crash leaves either the old or the new key.
+// Set reads a key from r and stores it. After a crash, either the old or the new key is stored.
 func Set(state string, name Name, r io.Reader) error {
 	key, err := readKey(r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package memory returns memory to the kernel that the process needed only for its start. This costs the process only
-// the time to load pages again that it still uses.
+// Package memory returns memory to the kernel that the process needed only for its start. If the process still uses
+// some of these pages, it loads them again.
 package memory
 
 import (
@@ -14,11 +14,12 @@ import (
 	"syscall"
 )
 
-// startHeap is the GC percentage during the start. A small one keeps garbage of the start from spreading between live
-// objects, which no collection compacts.
+// startHeap is the GC percentage during the start. A low percentage prevents garbage between live objects, which the
+// collector never compacts.
 const startHeap = 10
 
-// Start keeps the heap small until the caller calls started, which restores the GC percentage and releases memory.
+// Start limits garbage on the heap until the caller calls started, which restores the GC percentage and releases
+// memory.
 func Start() (started func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {
@@ -27,8 +28,9 @@ func Start() (started func() error) {
 	}
 }
 
-// Release returns freed heap memory and the pages of the program's file, most of which only the start used. The pages
-// stay in the kernel's cache, from which the kernel can now drop them. Loading 16 of them again takes a microsecond.
+// Release returns freed heap memory and the pages of the program's file to the kernel. Only the start used most of
+// these pages. They stay in the kernel's cache, from which the kernel may now drop them. Loading 16 of them again
+// takes a microsecond.
 func Release() error {
 	debug.FreeOSMemory()
 	mappings, err := programMappings()
@@ -46,7 +48,7 @@ func Release() error {
 type mapping struct{ start, end uintptr }
 
 // programMappings returns the parts of the program in memory that are identical to the file. They are read-only, and
-// neither the dynamic linker (before it protected them) nor a debugger has changed them.
+// neither the dynamic linker nor a debugger has changed them.
 func programMappings() (clean []mapping, err error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -45,7 +45,7 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// maxMethods limits the values of the label. ductor uses fewer methods.
+// maxMethods limits the number of values of the label. ductor uses fewer methods.
 const maxMethods = 60
 
 // method returns the last element of a path. The token is in another element.

@@ -44,8 +44,8 @@ func Handler(s Sources) http.Handler {
 // collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the
-// first turn.
+// Describe implements prometheus.Collector. It announces no metrics, because the series of turns are unknown before
+// the first turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 // metricWriter writes metrics.
@@ -111,7 +111,7 @@ func (o metricWriter) agents(l cli.Living) {
 			k.state = "busy"
 		}
 		sessions[k]++
-		if s.PID == 0 || !seen[s.PID] { // sessions of one process share its memory
+		if s.PID == 0 || !seen[s.PID] { // count the memory of a process only once
 			memory[k.agent] += s.Memory
 		}
 		seen[s.PID] = true

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Of returns the candidate that is most similar to word. It returns false if none is similar enough.
+// Of returns the candidate that is most similar to word, or false if no candidate is similar enough.
 func Of(word string, candidates []string) (string, bool) {
 	word = strings.ToLower(word)
 	best, least := "", max(2, len(word)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		d := editDistance(word, c)
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
-			d = min(d, 2) // the beginning of a name, or a name with something appended
+			d = min(d, 2) // word is the beginning of the name, or the name with something appended
 		}
-		// Prefer a candidate of the same length: users swap letters.
+		// Prefer a candidate of the same length, because users often swap letters.
 		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
 			if d < len(c) {
 				best, least = c, d
@@ -25,8 +25,8 @@ func Of(word string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// editDistance returns how many bytes must be inserted, deleted, replaced or swapped with their neighbour to turn a
-// into b (Levenshtein's distance with transpositions).
+// editDistance returns the number of bytes to insert, delete, replace, or swap with their neighbour in order to turn
+// a into b (Levenshtein distance with transpositions).
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -1,4 +1,4 @@
-// Package paircode creates and parses the codes with which users prove that they saw a console or a link of an owner.
+// Package paircode creates and parses the codes with which users prove that they saw an owner's console or link.
 //
 // It neither stores codes nor counts attempts.
 package paircode
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Limits of a pairing code. They count for all users who try the code together, not for each user.
+// Limits of a pairing code. They apply to all users together who try the code.
 const (
 	Life      = 10 * time.Minute
-	MostWrong = 10 // attempts
+	MostWrong = 10 // failed attempts
 	length    = 12 // letters, of 5 bits each
 )
 
@@ -28,10 +28,10 @@ func New(random io.Reader) (string, error) {
 	return base32.StdEncoding.EncodeToString(bits)[:length], nil
 }
 
-// Sent returns the code of a message "/start CODE", in capital letters. It returns false for other messages. It is
-// cheap enough for messages of strangers.
+// Sent returns the code in a message "/start CODE", in capital letters. It returns false for other messages. It is
+// fast, because ductor calls it for messages of strangers.
 func Sent(text string) (code string, ok bool) {
-	const most = 64 // longest message to parse, in bytes
+	const most = 64 // maximum length of the message, in bytes
 	if len(text) > most {
 		return "", false
 	}

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadStart is how long End waits for the root after SIGTERM before it signals the descendants. If a tool ended first,
-// the agent would take that for the tool's result and continue.
+// HeadStart is how long End waits for the root after SIGTERM before it signals the descendants. If a tool ended
+// before the agent, the agent would use that as the tool's result and continue.
 const HeadStart = 100 * time.Millisecond
 
-// KillPatience is how long after the first SIGKILL the last process may take to disappear.
+// KillPatience limits how long the last process may take to disappear after the first SIGKILL.
 const KillPatience = 3 * time.Second
 
 const (
@@ -26,9 +26,9 @@ const (
 	freezeRounds  = 20
 )
 
-// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. A process may
-// fork during a scan. So End repeats the scan until it finds no member and the kernel reports an empty control group
-// (if one exists). It returns an error if processes outlive SIGKILL for KillPatience.
+// End sends SIGTERM to every member. After grace, or when ctx is done, it sends SIGKILL to the remaining members. A
+// process may fork during a scan. So End scans until it finds no member and the kernel reports an empty control group
+// (if one exists). It returns an error if processes survive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -70,7 +70,7 @@ func survivorsError(live []procStat) error {
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
-// liveMembers lists the live members. It retries while it cannot inspect some process.
+// liveMembers lists the live members. While it cannot inspect some process, it retries.
 func (t *Tree) liveMembers() (live []procStat, err error) {
 	for range unsureRetries {
 		var unsure int
@@ -78,7 +78,7 @@ func (t *Tree) liveMembers() (live []procStat, err error) {
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
-		time.Sleep(firstPoll) // an exec is over by then
+		time.Sleep(firstPoll) // an exec takes less time
 	}
 	return live, nil
 }
@@ -94,7 +94,7 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 		if err := p.Signal(unix.SIGTERM); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
 		}
-		_ = p.Signal(unix.SIGCONT) // a stopped process would not handle SIGTERM
+		_ = p.Signal(unix.SIGCONT) // a stopped process does not handle SIGTERM
 		if p.ID == t.root && len(live) > 1 {
 			t.await(ctx, live[i:i+1], min(HeadStart, time.Until(killAt)/2))
 		}
@@ -102,8 +102,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before kill if they are many. When a program has reached its limit of processes, each kill
-// makes room that the next fork uses at once. So every member that can fork must be stopped before the first kill.
+// freeze stops the members before kill if they are many. If a program has reached its limit of processes, each kill
+// allows another fork. So every member that can fork must be stopped before the first kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -126,7 +126,7 @@ func (t *Tree) freeze(live []procStat) []procStat {
 	return live
 }
 
-// kill sends SIGKILL to the control group as a whole and to every member outside of it.
+// kill sends SIGKILL to the control group, and to every member outside of it.
 func (t *Tree) kill(live []procStat) {
 	if in := t.cg.PIDs(); !t.inside && t.cg.Kill() == nil {
 		live = slices.DeleteFunc(slices.Clone(live), func(p procStat) bool { return slices.Contains(in, p.PID) })
@@ -141,7 +141,7 @@ func (t *Tree) killEach(live []procStat) {
 			groups[p.group] = true
 			killGroup(p, t.self)
 		}
-		_ = p.Signal(unix.SIGKILL) // End reports a process that refuses the signal
+		_ = p.Signal(unix.SIGKILL) // if a process survives, End reports it
 	}
 }
 
@@ -153,11 +153,11 @@ func killGroup(p procStat, self int) {
 	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
-	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds any that it misses
+	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds processes that this misses
 }
 
 // await returns when no process in live is running, when limit has passed, or when ctx is done. If live is empty, it
-// waits briefly until the kernel reports an empty control group.
+// waits briefly for the kernel to report an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

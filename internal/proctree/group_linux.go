@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is a control group (version 2) that contains one run's agent and all its descendants. A process cannot leave it
-// by fork, exec, a new session or a new environment. The zero value stands for no group; it contains nothing. No
-// controller is ever enabled in the group or its siblings, so the kernel's rule against processes in inner groups does
-// not apply. See Documentation/admin-guide/cgroup-v2.rst of Linux.
+// Group is a control group (version 2) that contains one run's agent and all its descendants. A process cannot leave
+// the group by fork, exec, a new session or a new environment. The zero value means no group. ductor enables no
+// controllers in the group or its siblings, so the kernel allows processes in inner groups. See
+// Documentation/admin-guide/cgroup-v2.rst of Linux.
 type Group struct{ Path string }
 
-// rmdirWait is how long a group may stay busy after all its processes are dead.
+// rmdirWait is how long the kernel may report a group as busy after all its processes are dead.
 const rmdirWait = 200 * time.Millisecond
 
 // ErrNoGroup means that no control group is available.
 var ErrNoGroup = errors.New("no control group can be had")
 
-// Open returns a file descriptor of the group, for starting a process in it.
+// Open returns a file descriptor of the group, with which a process can be started in it.
 func (c Group) Open() (int, error) {
 	if c.Path == "" {
 		return -1, ErrNoGroup
@@ -34,7 +34,8 @@ func (c Group) Open() (int, error) {
 	return unix.Open(c.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// Populated reports whether a process lives in the group or below it. It returns false if the group no longer exists.
+// Populated reports whether the group, or a group below it, has a live process. It returns false if the group does
+// not exist.
 func (c Group) Populated() bool {
 	if c.Path == "" {
 		return false
@@ -44,11 +45,11 @@ func (c Group) Populated() bool {
 	return slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }
 
-// PIDs lists the processes in the group and below it that are visible in our PID namespace.
+// PIDs lists the processes in the group and below it that are visible in this PID namespace.
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // removed during the walk, or a threaded group, whose processes are listed in its parent
+		if err != nil { // removed during the walk, or threaded: its parent lists the processes of a threaded group
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -60,8 +61,8 @@ func (c Group) PIDs() (pids []int) {
 	return pids
 }
 
-// Kill kills all processes in the group and below it at once. It also gets processes that are just being forked and
-// processes that changed their user. It needs Linux 5.14.
+// Kill kills all processes in the group and below it in one step. This includes processes that are being forked, and
+// processes that changed their user. It requires Linux 5.14.
 func (c Group) Kill() error {
 	if c.Path == "" {
 		return ErrNoGroup
@@ -124,7 +125,7 @@ func (c Group) tree() (dirs []string) {
 // OwnGroup returns the directory of this process's group.
 func OwnGroup() (string, error) { return GroupOf("self") }
 
-// GroupOf returns the directory of a process's group; pid is a name in /proc.
+// GroupOf returns the directory of a process's group. pid is the name of the process in /proc.
 func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -135,7 +136,7 @@ func GroupOf(pid string) (string, error) {
 		return "", err
 	}
 	for _, dir := range cgroupDirs(string(mounts), string(groups)) {
-		if IsGroup(dir) { // otherwise another mount hides it
+		if IsGroup(dir) { // otherwise another mount covers it
 			return dir, nil
 		}
 	}
@@ -147,8 +148,9 @@ func IsGroup(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupDirs lists the possible directories of a process's version 2 group, given the contents of /proc/self/mountinfo
-// and of its cgroup file. See proc_pid_mountinfo(5) and cgroups(7). Version 2 may be mounted beside version 1.
+// cgroupDirs lists the possible directories of a process's version 2 group. It gets the contents of
+// /proc/self/mountinfo and of the process's cgroup file; see proc_pid_mountinfo(5) and cgroups(7). Version 2 may be
+// mounted beside version 1.
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {
@@ -170,7 +172,7 @@ func cgroupDirs(mounts, groups string) (dirs []string) {
 	return dirs
 }
 
-// cgroupPath returns the path in the hierarchy of version 2. It returns false for a path outside of our namespace
+// cgroupPath returns the path in the hierarchy of version 2. It returns false for a path outside of this namespace
 // ("/../x").
 func cgroupPath(groups string) (string, bool) {
 	for line := range strings.Lines(groups) {
@@ -201,8 +203,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group of a process, in which it creates groups for its children. The error explains why it cannot
-// create any.
+// GroupParent returns the group in which a process can create groups for its children: its own group. The error
+// explains why the process cannot create any.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

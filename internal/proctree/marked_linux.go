@@ -1,7 +1,7 @@
 package proctree
 
-// Marked lists the live processes whose environment contains an entry in marks ("NAME=value"). It scans all
-// processes once for all marks.
+// Marked lists the live processes whose environment contains any entry of marks ("NAME=value"). It scans all
+// processes once.
 func Marked(marks ...string) ([]ID, error) {
 	var ids []ID
 	err := eachProc(func(p procStat) {

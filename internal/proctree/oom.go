@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OOMKills returns how many processes of our control group the kernel has killed because memory ran out. It returns nil
-// if the kernel does not count. It uses the group in which this process was at the first call.
+// OOMKills returns how many processes of this process's control group the kernel has killed because memory ran out.
+// It returns nil if the kernel does not count them. It always uses the group of the first call.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {
@@ -22,8 +22,8 @@ func OOMKills() *int64 {
 	return &n
 }
 
-// oomFile returns the file in which the kernel counts the processes that it killed because memory ran out, or "" if
-// it finds none. It searches only once, because every start of an agent needs the file.
+// oomFile returns the file with the kernel's count of killed processes, or "" if it finds none. It searches only
+// once, because every start of an agent needs the file.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -37,8 +37,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles lists the possible files, given the contents of /proc/self/cgroup. In a container with cgroup version 1, the
-// path in it is the host's, but the mounted directory is the container's own.
+// oomFiles lists the possible files for the contents of /proc/self/cgroup. In a container with cgroup version 1, that
+// path is the host's, but the mounted directory is the container's own.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {
@@ -56,7 +56,7 @@ func oomFiles(cgroups string) (files []string) {
 	return files
 }
 
-// oomKills parses the oom_kill line of memory.events, or of version 1's memory.oom_control.
+// oomKills parses the oom_kill line of memory.events, or of memory.oom_control in version 1.
 func oomKills(events string) int64 {
 	for line := range strings.Lines(events) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {

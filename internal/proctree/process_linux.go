@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID identifies a process, even if its number is reused on the same boot.
+// ID identifies a process, even if its pid is reused during the same boot.
 type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
-// LookUp returns the process that currently has a number. It returns false if none has it.
+// LookUp returns the process that currently has a pid, or false if no process has it.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
 }
 
-// Running reports whether this exact process still runs. A zombie does not.
+// Running reports whether exactly this process still runs. A zombie does not run.
 func (id ID) Running() bool {
 	p, ok := readProc(id.PID)
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends sig to exactly this process, not to a later process of the same number. It returns nil if the process is
-// gone.
+// Signal sends sig to exactly this process, not to a later process with the same pid. It returns nil if the process
+// is gone.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -46,7 +46,7 @@ func (id ID) Signal(sig unix.Signal) error {
 	}
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, sig, nil, 0)
-	} else { // the kernel or a sandbox lacks pidfd
+	} else { // the kernel or a sandbox does not support pidfd
 		err = unix.Kill(id.PID, sig)
 	}
 	if errors.Is(err, unix.ESRCH) {
@@ -62,18 +62,18 @@ type procStat struct {
 	state                  byte
 }
 
-// dead reports whether no thread of the process runs. If only the first thread has ended, the process is shown as a
-// zombie, but it cannot be reaped before its other threads.
+// dead reports whether no thread of the process runs. If only the first thread has ended, the process appears as a
+// zombie, but its parent cannot reap it before the other threads have ended.
 func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 func (p procStat) stopped() bool { return p.state == 'T' }
 
 func readProc(pid int) (procStat, bool) {
-	var buf [512]byte // a stat line is shorter; the buffer is on the stack because a caller reads hundreds
+	var buf [512]byte // longer than any stat line; on the stack, because a scan reads hundreds
 	return parseStat(pid, readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:]))
 }
 
-// readSmall reads the beginning of a file into buf. It avoids os.File, which would try to register with the poller.
+// readSmall reads the beginning of a file into buf. It does not use os.File, which would register with the poller.
 func readSmall(path string, buf []byte) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,8 +87,8 @@ func readSmall(path string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// parseStat parses /proc/<pid>/stat up to the start time. The process name in it may contain spaces and parentheses.
-// parseStat does not allocate, because a scan of all processes parses hundreds of lines.
+// parseStat parses /proc/<pid>/stat up to the start time. The name of the process may contain spaces and parentheses.
+// parseStat does not allocate, because a scan parses hundreds of lines.
 func parseStat(pid int, raw []byte) (procStat, bool) {
 	const parent, group, session, threads, startTime = 1, 2, 3, 17, 19
 	p := procStat{ID: ID{PID: pid}}
@@ -125,8 +125,8 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, false
 }
 
-// eachProc visits every process by ascending number, each as soon as its number is read. If a process ends before its
-// visit, a child has a higher number and is visited later. This fails only if process numbers wrap around.
+// eachProc visits every process in the order of pids, immediately after it has read the pid. If a process ends before
+// its visit, a child has a higher pid and is visited later, unless pids have wrapped around.
 func eachProc(visit func(procStat)) error {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if that
-// cannot be determined now, because the process is in the middle of an exec. A process that we may not inspect counts
-// as one without the entries.
+// hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if
+// this cannot be determined now, because the process is in an exec. A process that may not be inspected counts as
+// having none.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
@@ -172,12 +172,11 @@ func hasEnviron(pid int, entries ...string) (yes, known bool) {
 
 // Name returns the kernel's name of a process, or "" if it is gone.
 func Name(pid int) string {
-	var buf [64]byte // the kernel stores 15 characters
+	var buf [64]byte // the kernel stores at most 15 characters
 	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
 }
 
-// Resident returns the resident memory of a process in bytes, including shared pages. It returns 0 if the process is
-// gone.
+// Resident returns the resident memory of a process in bytes, including shared pages, or 0 if the process is gone.
 func Resident(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -191,8 +190,8 @@ func Resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// BootID identifies the current boot of the machine. Process numbers of another boot mean nothing. It is read once. It
-// is "" if it is unknown.
+// BootID returns the id of the current boot of the machine, or "" if it is unknown. Pids from another boot have no
+// meaning.
 var BootID = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

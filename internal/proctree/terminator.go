@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// longestGrace is longer than any caller waits; each call of End sets its own grace.
+// longestGrace is longer than any grace. Each call of End sets its own grace.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends the tree that Tree returns. Concurrent calls share one run of Tree.End. Safe for concurrent use.
+// Terminator ends the tree that Tree returns. Concurrent calls of End share one call of Tree.End. Safe for concurrent
+// use.
 type Terminator struct {
 	Tree func() *Tree
 
@@ -23,8 +24,7 @@ type termination struct {
 	err   error // valid once done is closed
 }
 
-// End returns when no process is left. Concurrent callers share one termination. The shortest grace of all callers
-// applies.
+// End returns when no process is left. Concurrent calls share one termination, with the shortest grace of all calls.
 func (t *Terminator) End(grace time.Duration) error {
 	run := t.startOrJoin()
 	if grace <= 0 {
@@ -46,7 +46,7 @@ func (t *Terminator) startOrJoin() *termination {
 	ctx, hurry := context.WithCancel(context.Background())
 	run := &termination{hurry: hurry, done: make(chan struct{})}
 	t.run = run
-	go func() { // every caller of End waits for it
+	go func() { // every call of End waits for it
 		run.err = t.Tree().End(ctx, longestGrace)
 		hurry()
 		t.mu.Lock()

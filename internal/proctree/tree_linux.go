@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Tree finds the processes that a program started, even if they left its group, its session and its parent. Not safe
-// for concurrent use.
+// Tree contains the processes that a program started, even if they left its process group, its session or their
+// parent. Not safe for concurrent use.
 type Tree struct {
 	root   ID
-	entry  string // the environment marker, or ""
+	entry  string // the entry in the environment of members, or ""
 	self   int
-	cg     Group       // all its processes are members
-	inside bool        // this process is in cg itself
-	known  map[ID]bool // all members ever seen
+	cg     Group       // all processes of the group are members
+	inside bool        // this process is itself in cg
+	known  map[ID]bool // all members found so far
 }
 
-// New returns the tree of root. Processes whose environment contains the entry mark ("NAME=value") belong to it too.
+// New returns the tree of root. Processes with the entry mark ("NAME=value") in their environment are members too.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }
 
-// In returns the tree of all processes in a group and of their descendants outside of it.
+// In returns the tree of all processes in a group, with their descendants outside of it.
 func In(c Group) *Tree {
 	return &Tree{self: os.Getpid(), cg: c, known: map[ID]bool{}}
 }
@@ -33,7 +33,7 @@ func (t *Tree) Within(c Group) *Tree {
 	return t
 }
 
-// Members lists the members that are alive now.
+// Members lists the live members.
 func (t *Tree) Members() ([]ID, error) {
 	live, err := t.liveMembers()
 	ids := make([]ID, 0, len(live))
@@ -43,9 +43,8 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members lists the live members, the oldest first. Thus a parent receives SIGTERM before its children, and cannot
-// report their end as its own success. unsure counts processes that may be members but could not be inspected at this
-// moment.
+// members lists the live members, oldest first. So a parent receives SIGTERM before its children, and cannot report
+// their end as a success. unsure is the number of processes that may be members but could not be inspected now.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
 	byID := map[int]procStat{}
@@ -92,8 +91,8 @@ func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat
 	}
 }
 
-// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were
-// listed.
+// addGrouped adds the processes of the control group. If a process joined the group after procs were listed, only the
+// next scan finds it.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
@@ -102,18 +101,18 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 			continue
 		}
 		was, listed := byID[pid]
-		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the number was reused
+		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise another process has the pid now
 			in[pid] = true
 		}
 	}
 }
 
-// groupPopulated reports whether the kernel knows of a live member, including members that are invisible here or that a
-// scan missed.
+// groupPopulated reports whether the kernel reports a live member. The member may be invisible here, or a scan may
+// have missed it.
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 
-// Held reports whether a member lives. With a control group it only asks the kernel and so ignores members that left
-// the group. Use it to wait for members, not to end them.
+// Held reports whether a live member exists. With a control group, Held asks only the kernel, so it ignores members
+// that left the group. Use it to wait for members, not to end them.
 func (t *Tree) Held() bool {
 	if t.cg.Path != "" && !t.inside {
 		return t.cg.Populated()
@@ -122,8 +121,8 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no process. One scan is enough if the kernel reports whether
-// the control group is empty. Otherwise a scan may miss a program that keeps forking and exiting.
+// requiredScans returns how many scans in a row must find no process. One is enough if the kernel reports whether the
+// control group is empty. Otherwise a scan may miss a program that forks and exits repeatedly.
 func (t *Tree) requiredScans() int {
 	if t.cg.Path != "" && !t.inside {
 		return 1
@@ -131,7 +130,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether p carries the marker, and whether that is known. It skips processes that cannot be members.
+// marked reports whether p has the entry in its environment, and whether this is known. It skips processes that
+// cannot be members.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true
@@ -139,7 +139,7 @@ func (t *Tree) marked(p procStat) (yes, known bool) {
 	return hasEnviron(p.PID, t.entry)
 }
 
-// mayDescend reports whether p may be a descendant of the root, which is never younger than its descendants.
+// mayDescend reports whether p may be a descendant of the root: descendants are never older than the root.
 func (t *Tree) mayDescend(p procStat) bool { return p.Start >= t.root.Start && p.PID != t.self }
 
 // addDescendants adds all descendants of the processes in the set.

@@ -6,7 +6,8 @@ func call(tool, format string, args ...any) string {
 	return fmt.Sprintf(`[[call %s args=%q]]`, tool, fmt.Sprintf(format, args...))
 }
 
-// Replaces is how the model of an agent replaces words in the file name of the directory dir.
+// Replaces returns the model's call that replaces words in the file name of the directory dir. The call depends on
+// the agent.
 func Replaces(agent, dir, name, old, text string) string {
 	path := dir + "/" + name
 	switch agent {
@@ -24,7 +25,7 @@ func Replaces(agent, dir, name, old, text string) string {
 	return call("read_file", `{"file_path":%q}`, path) + call("edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
 }
 
-// Writes is how the model of an agent writes a file: Codex names files of its directory without the way there.
+// Writes returns the model's call that writes a file. Codex names files relative to its directory.
 func Writes(agent, dir, name, text string) string {
 	if agent != "codex" {
 		name = dir + "/" + name
@@ -32,7 +33,8 @@ func Writes(agent, dir, name, text string) string {
 	return fmt.Sprintf(`[[write path=%s text=%q]]`, name, text)
 }
 
-// Background is how the model of an agent starts a command that it does not wait for; "" for an agent without such a thing.
+// Background returns the model's call that starts a command without waiting for it, or "" if the agent has no such
+// call.
 func Background(agent, command string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":
@@ -51,7 +53,8 @@ func Background(agent, command string) string {
 
 const choices = `{"questions":[{"question":"Which colour?","header":"Colour",%s"options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]}]}`
 
-// Asks is how the model of an agent asks which colour, Red or Blue; "" for an agent without such a thing.
+// Asks returns the model's call that asks which colour the user prefers, Red or Blue, or "" if the agent has no such
+// call.
 func Asks(agent string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":
@@ -66,8 +69,8 @@ func Asks(agent string) string {
 	return ""
 }
 
-// Plans is how the model of an agent shows "the whole plan" that it wants to carry out; "" for an agent without such a thing, and for one
-// that keeps it in a file.
+// Plans returns the model's call that shows "the whole plan". It returns "" for agents without such a call, and for
+// agents that keep plans in a file.
 func Plans(agent string) string {
 	switch agent {
 	case "copilot":
@@ -78,7 +81,7 @@ func Plans(agent string) string {
 	return ""
 }
 
-// TooLong is how the API of an agent's vendor refuses a prompt that is longer than its model reads.
+// TooLong returns the error with which the API of an agent's vendor rejects a prompt that is too long for the model.
 func TooLong(agent string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Copilot is the installed GitHub Copilot CLI, whose model's API is at baseURL: a provider of the owner's own,
-// for which it needs no log-in. Where it is not installed the test is skipped, or fails if CI=true.
+// Copilot returns the installed GitHub Copilot CLI, whose model's API is at baseURL. This is a provider of the user's
+// own, for which Copilot needs no log-in. If Copilot is not installed, the test is skipped, or fails if CI=true.
 //
-// The native program unpacks 235 MB of itself when it runs first; they are shared by all tests of a machine.
+// On its first run, the native program unpacks 235 MB. All tests of a machine share them.
 func Copilot(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "GitHub Copilot CLI",

@@ -1,6 +1,6 @@
-// Package realagent gives tests the real agent CLIs that `npm ci` installed in test/agents, with an
-// environment of their own: a fresh home, a dummy key, updates and telemetry off, and the model's API
-// pointed at the simulated one. It is for tests only, and starts nothing unless a test says so.
+// Package realagent provides the real agent CLIs that `npm ci` installed in test/agents. Each gets its own
+// environment: a fresh home, a dummy key, no updates, no telemetry, and the address of the simulated API of its
+// model. The package is for tests only.
 package realagent
 
 import (
@@ -22,8 +22,8 @@ import (
 // Key is the dummy API key in every environment.
 const Key = "sk-ant-simulated-key"
 
-// Model starts the simulated API of the models, which takes key and no other; any if it is empty. It ends with the
-// test.
+// Model starts the simulated API of the models. The API accepts only key, or any key if key is empty. It ends with
+// the test.
 func Model(t testing.TB, key string) *modelapi.Server {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: key})
@@ -40,18 +40,18 @@ func Model(t testing.TB, key string) *modelapi.Server {
 	return api
 }
 
-// CLI is one installed agent and the environment to run it in.
+// CLI is an installed agent with its environment.
 type CLI struct {
 	Path string            // the native program
-	Npm  string            // the program npm puts on PATH: for Codex a wrapper of Node around the native one
+	Npm  string            // the program that npm puts on PATH; for Codex a Node wrapper of the native program
 	Home string            // its home directory, removed after the test
 	Work string            // an empty working directory, removed after the test
-	Vars map[string]string // the whole environment
+	Vars map[string]string // the complete environment
 
-	ACPArgs []string // start it as an ACP agent; empty for agents with a dialect of their own
+	ACPArgs []string // arguments to start it as an ACP agent; empty for agents with their own dialect
 }
 
-// Environ is the environment as a process takes it, sorted.
+// Environ returns the environment for exec.Cmd, sorted.
 func (c CLI) Environ() []string {
 	env := make([]string, 0, len(c.Vars))
 	for _, k := range slices.Sorted(maps.Keys(c.Vars)) {
@@ -60,7 +60,7 @@ func (c CLI) Environ() []string {
 	return env
 }
 
-// Setenv puts Vars into the environment of the test itself, for code that hands its own on.
+// Setenv sets Vars in the environment of the test, for code that passes its own environment on.
 func (c CLI) Setenv(t testing.TB) {
 	t.Helper()
 	for k, v := range c.Vars {
@@ -68,8 +68,8 @@ func (c CLI) Setenv(t testing.TB) {
 	}
 }
 
-// Claude is the installed Claude Code, whose model's API is at baseURL. Where it is not installed the
-// test is skipped, or fails if CI=true.
+// Claude returns the installed Claude Code, whose model's API is at baseURL. If it is not installed, the test is
+// skipped, or fails if CI=true.
 func Claude(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "Claude Code",
@@ -85,7 +85,7 @@ func Claude(t testing.TB, baseURL string) CLI {
 	return c
 }
 
-// WritePlan writes the plan of the session that api was asked in last: Claude has its model keep it in a file that it names.
+// WritePlan writes the plan of the latest session of api. Claude tells its model in which file to write the plan.
 func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
 	t.Helper()
 	prompts := api.Prompts()
@@ -102,8 +102,8 @@ func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
 
 var planFile = regexp.MustCompile(`/[\w./-]*/\.claude/plans/[\w-]+\.md`)
 
-// Codex is the installed Codex, whose model's API is at baseURL. Where it is not installed the test is
-// skipped, or fails if CI=true.
+// Codex returns the installed Codex, whose model's API is at baseURL. If it is not installed, the test is skipped, or
+// fails if CI=true.
 func Codex(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
@@ -144,7 +144,7 @@ enabled = false
 
 func (c CLI) set(vars map[string]string) { maps.Copy(c.Vars, vars) }
 
-// platform is how npm names the packages with binary programs.
+// platform returns the name of this platform in npm's packages.
 func platform() string {
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	return runtime.GOOS + "-" + arch
@@ -177,7 +177,7 @@ func newCLI(t testing.TB, name, binary, npm string) CLI {
 	return c
 }
 
-// Npm is the path of a program that npm installed beside the agents.
+// Npm returns the path of a program that npm installed beside the agents.
 func Npm(t testing.TB, name string) string {
 	t.Helper()
 	modules, err := modulesDir()
@@ -191,7 +191,7 @@ func Npm(t testing.TB, name string) string {
 	return path
 }
 
-// missing skips the test, or fails it where everything must be installed.
+// missing skips the test. If CI=true, it fails the test.
 func missing(t testing.TB, name string, err error) {
 	t.Helper()
 	message := fmt.Sprintf("%s is not installed (npm ci in test/agents installs it): %v", name, err)
@@ -201,7 +201,7 @@ func missing(t testing.TB, name string, err error) {
 	t.Skip(message)
 }
 
-// modulesDir finds node_modules: DUCTOR_TEST_AGENTS, or test/agents beside go.mod.
+// modulesDir returns the node_modules directory: $DUCTOR_TEST_AGENTS, or test/agents beside go.mod.
 func modulesDir() (string, error) {
 	if d := os.Getenv("DUCTOR_TEST_AGENTS"); d != "" {
 		return filepath.Join(d, "node_modules"), nil
@@ -222,7 +222,7 @@ func modulesDir() (string, error) {
 	}
 }
 
-// tempDir is like t.TempDir, but an agent that still writes while it is removed does not fail the test.
+// tempDir is like t.TempDir, but the test does not fail if an agent still writes while the directory is removed.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ductor-agent-")

@@ -9,8 +9,8 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Some returns those of the agents, or of the ways to run one, that a test drives: the first alone, since a session of a real agent or
-// in a container takes seconds of a processor. scripts/test --long has them all.
+// Some returns the cases that a test runs: only the first, because a session of a real agent takes seconds of CPU
+// time. With scripts/test --long, it returns all.
 func Some[T any](all ...T) []T {
 	if testprogram.Long() {
 		return all
@@ -18,14 +18,14 @@ func Some[T any](all ...T) []T {
 	return all[:1]
 }
 
-// SomeOf is Some, in the order of their names, with what the test has for each.
+// SomeOf is like Some, for cases with names, in the order of the names.
 func SomeOf[K cmp.Ordered, V any](all map[K]V) map[K]V {
 	some := Some(slices.Sorted(maps.Keys(all))...)
 	maps.DeleteFunc(all, func(name K, _ V) bool { return !slices.Contains(some, name) })
 	return all
 }
 
-// LongOnly leaves a test to scripts/test --long.
+// LongOnly skips the test unless scripts/test --long runs it.
 func LongOnly(t testing.TB) {
 	t.Helper()
 	if !testprogram.Long() {

@@ -1,8 +1,8 @@
-// Package roles collects the roles that a conversation can use. Roles ship with ductor, are files in a folder, or are
-// in the configuration. If several roles have the same name, the last of these sources has priority. Changes to the
-// files take effect without a restart.
+// Package roles collects the roles that a conversation can use. Roles come from ductor, from files in a folder, or
+// from the configuration. If several have the same name, the last of these sources has priority. Changes to the files
+// take effect without a restart.
 //
-// The package does NOT decide which conversation uses which role.
+// The package does not decide which conversation uses which role.
 package roles
 
 import (
@@ -28,7 +28,7 @@ import (
 //go:embed shipped/*.md
 var shipped embed.FS
 
-// Limits of a folder. Files beyond them are ignored and reported as problems.
+// Limits of a folder. Further files are ignored and reported as problems.
 const (
 	maxFiles = 200
 	maxBytes = 64 << 10
@@ -46,7 +46,7 @@ type Set struct {
 	mu         sync.Mutex
 	configured map[string]orchestrator.Role
 	lastCheck  time.Time
-	stamp      string // of the files from which all was read
+	stamp      string // stamp of the files that were read last
 	all        map[string]orchestrator.Role
 }
 
@@ -85,7 +85,7 @@ func (s *Set) current() map[string]orchestrator.Role {
 	return s.all
 }
 
-// folderStamp returns a text that changes if a file of the folder changes.
+// folderStamp returns a text that is different after a file of the folder has changed.
 func folderStamp(dir string) string {
 	if dir == "" {
 		return ""
@@ -118,13 +118,13 @@ func (s *Set) read() map[string]orchestrator.Role {
 	return all
 }
 
-// Files reads the roles of a folder, which may be missing or "". problems describes the invalid files.
+// Files reads the roles in a folder, which may be missing or "". problems describes the invalid files.
 func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	all = map[string]orchestrator.Role{}
 	if dir == "" {
 		return all, nil
 	}
-	root, err := os.OpenRoot(dir) // follows no link out of the folder
+	root, err := os.OpenRoot(dir) // rejects links out of the folder
 	if err != nil {
 		return all, nil
 	}
@@ -132,7 +132,7 @@ func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	return all, readFolder(root.FS(), all)
 }
 
-// readFolder adds the roles in *.md files. It skips invalid files and returns their problems.
+// readFolder adds the roles of *.md files. It skips invalid files and returns their problems.
 func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
 	if err == nil && len(names) > maxFiles {
@@ -153,7 +153,8 @@ func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error
 	return problems
 }
 
-// readRole reads a role from its prompt, after front matter with the same keys as [roles] in the configuration.
+// readRole reads a role from a file: front matter with the keys of [roles] in the configuration, followed by the
+// prompt.
 func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	file, err := folder.Open(name)
 	if err != nil {
@@ -187,7 +188,7 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	return r, nil
 }
 
-// checkBounds checks the bounds of a role and makes its directories absolute.
+// checkBounds validates the bounds of a role and makes its directories absolute.
 func checkBounds(b *orchestrator.Bounds) error {
 	if b.MaxTurns < 0 || b.MaxTurns > 1000 {
 		return fmt.Errorf("max_turns: %d is out of bounds; it may be 0 to 1000", b.MaxTurns)
@@ -208,8 +209,8 @@ func checkBounds(b *orchestrator.Bounds) error {
 	return nil
 }
 
-// cutFrontMatter splits a text at its front matter: the part between two lines of three dashes at the beginning of the
-// text. It returns that part and the remaining text.
+// cutFrontMatter splits a text into its front matter and the rest. The front matter is between two lines of three
+// dashes at the beginning of the text.
 func cutFrontMatter(text string) (front, rest string) {
 	const line = "---\n"
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")

@@ -10,12 +10,14 @@ import (
 )
 
 // Verb is the first argument of a program that runs Main in another environment. The arguments of Main follow: an
-// action, a directory and a path below it. GetAction, PutAction and RealAction also take a number of bytes.
+// action, a directory, and a path below it. For GetAction, PutAction and RealAction, a number of bytes follows.
 const Verb = "files"
 
-// The actions of Main. GetAction prints a file; its number limits the size. For PutAction and RealAction the number is
-// the size of the standard input. PutAction writes that input to the file. RealAction's input is a list of paths in
-// JSON: it prints their RealPaths in JSON, and ignores the directory and the path.
+// The actions of Main:
+//   - GetAction prints a file. The number limits its size.
+//   - PutAction writes the standard input to a file. The number is the size of the input.
+//   - RealAction reads a JSON list of paths from the standard input, and prints their RealPaths in JSON. It ignores the
+//     directory and the path. The number is the size of the input.
 const (
 	GetAction  = "get"
 	ListAction = "list"
@@ -23,8 +25,8 @@ const (
 	RealAction = "real"
 )
 
-// Answer is the first line of Main's output, in JSON. A zero byte and Size bytes of content follow it. The zero byte
-// distinguishes the content from messages of a container engine.
+// Answer is the first line of Main's output, in JSON. It is followed by a zero byte and Size bytes of content. The
+// zero byte distinguishes content from messages of a container engine.
 type Answer struct {
 	Error   *Error  `json:"error,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
@@ -95,11 +97,10 @@ func readExactly(in io.Reader, size int64) ([]byte, error) {
 	return taken, err
 }
 
-// ErrAnswer means that the input is not output of Main.
+// ErrAnswer means that the input is not the output of Main.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer parses the output of Main, with at most most bytes of content. It returns ErrAnswer if it is something
-// else.
+// ReadAnswer parses the output of Main. most limits the content, in bytes. For any other input it returns ErrAnswer.
 func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error) {
 	r := bufio.NewReader(io.LimitReader(from, most+maxAnswerLine))
 	line, err := r.ReadBytes('\n')

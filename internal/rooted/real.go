@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// maxLinks limits how many links RealPath follows in a row.
+// maxLinks limits how many links RealPath follows.
 const maxLinks = 40
 
-// RealPath resolves the links in an absolute path, as far as the path exists. It also follows a link to a missing
-// target. The error says why the path cannot be inspected.
+// RealPath resolves the links in an absolute path, as far as the path exists. It also follows links whose targets are
+// missing. The error explains why the path cannot be inspected.
 func RealPath(path string) (string, error) {
 	path = filepath.Clean(path)
 	for range maxLinks {
@@ -25,8 +25,8 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// resolveStep resolves the existing part of a path. If a link in it has a missing target, resolveStep resolves only
-// that link and returns done = false.
+// resolveStep resolves the existing part of a path. If the part contains a link with a missing target, resolveStep
+// resolves only that link, and returns done = false.
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		real, err := filepath.EvalSymlinks(at)
@@ -48,7 +48,7 @@ func resolveStep(path string) (next string, done bool, err error) {
 	}
 }
 
-// RealPaths applies RealPath to each path. A path that cannot be inspected stays as it is.
+// RealPaths applies RealPath to each path. Paths that cannot be inspected stay unchanged.
 func RealPaths(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {

@@ -1,5 +1,5 @@
-// Package rooted reads, lists and writes files below a directory that others may change at any moment. It follows no
-// links, opens only regular files and directories, and ignores hidden ones.
+// Package rooted reads, lists and writes files below a directory that others may change at any time. It does not
+// follow links, opens only regular files and directories, and ignores hidden ones.
 package rooted
 
 import (
@@ -15,27 +15,27 @@ import (
 	"syscall"
 )
 
-// Refusal is the reason why a file cannot be read or written.
+// Refusal is why a file cannot be read or written.
 type Refusal string
 
 const (
 	NotThere  Refusal = "not-there"
-	Hidden    Refusal = "hidden"    // its name or a parent directory's begins with a dot
-	Link      Refusal = "link"      // it is a symbolic link, or below one
-	HardLink  Refusal = "hard-link" // it has another name, perhaps outside of the directory
+	Hidden    Refusal = "hidden"    // its name, or the name of a parent directory, begins with a dot
+	Link      Refusal = "link"      // it is a symbolic link, or its path contains one
+	HardLink  Refusal = "hard-link" // it has several names, perhaps outside of the directory
 	Special   Refusal = "special"   // it is a device, a pipe or a socket
 	Directory Refusal = "directory" // a directory instead of a file
 	NoFolder  Refusal = "no-folder" // not a directory
 	Empty     Refusal = "empty"
 	TooLarge  Refusal = "too-large"
 	Exists    Refusal = "exists"
-	Failed    Refusal = "failed" // error of the operating system
+	Failed    Refusal = "failed" // the operating system returned an error
 )
 
-// Error describes why a file was refused.
+// Error is returned for a file that cannot be read or written.
 type Error struct {
 	Refusal Refusal `json:"refusal"`
-	Size    int64   `json:"size,omitempty"` // of the file, for TooLarge
+	Size    int64   `json:"size,omitempty"` // size of the file, for TooLarge
 	Detail  string  `json:"detail,omitempty"`
 }
 
@@ -66,8 +66,8 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of a file below a directory, of at most most bytes. It reads the file only once. Errors are
-// *Error.
+// Read returns the content of a file below a directory. most limits the content, in bytes. Read reads the file only
+// once. Errors are *Error.
 func Read(dir, below string, most int64) ([]byte, error) {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -93,7 +93,7 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if named.Size() > most {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}
-	// Do not block if the file was replaced by a pipe in the meantime.
+	// Do not block: a pipe may have replaced the file.
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func checkRegular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries is how many entries of a directory List reads. If the directory has more, it is undefined which ones.
+// MostEntries limits how many entries of a directory List reads. If there are more, their choice is undefined.
 const MostEntries = 900
 
 // List returns the files and directories in a directory below dir, directories first. It omits links, special files and
@@ -180,7 +180,8 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write atomically creates a file below a directory. It does not overwrite: the error is Exists. Errors are *Error.
+// Write atomically creates a file below a directory. If the file exists, it returns an *Error with Exists. All errors
+// are *Error.
 func Write(dir, below string, content []byte) error {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -205,18 +206,18 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // after a success the file keeps its final name
+	defer folder.Remove(part) // the linked file keeps its final name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := folder.Link(part, name); err != nil { // fails if the name exists by now
+	if err := folder.Link(part, name); err != nil { // fails if the name exists
 		return err
 	}
 	return Sync(folder)
 }
 
-// openParent opens the parent directory of a path below dir, step by step, and returns it with the last element of the
+// openParent opens the parent directory of a path below dir, step by step. It also returns the last element of the
 // path.
 func openParent(dir, below string) (*os.Root, string, error) {
 	below = filepath.Clean(below)
@@ -263,5 +264,5 @@ func openSubdir(at *os.Root, step string) (*os.Root, error) {
 	return next, nil
 }
 
-// hidden reports whether listings omit a name. "." is not hidden.
+// hidden reports whether a name is hidden. "." is not hidden.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") && name != "." }

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	drainIdle     = 500 * time.Millisecond // silence after an agent's exit that counts as the end of its output
-	drainMax      = 3 * time.Second        // a grandchild's output is cut off here
+	drainIdle     = 500 * time.Millisecond // silence after an agent's exit that means the end of its output
+	drainMax      = 3 * time.Second        // limit for the output of descendants after an agent's exit
 	drainInterval = 5 * time.Millisecond
-	exitWait      = 5 * time.Second // how long the exit of a dead agent may take to be noticed
-	retryEnd      = 5 * time.Second // pause before ending processes again that did not die
+	exitWait      = 5 * time.Second // limit for noticing the exit of a dead agent
+	retryEnd      = 5 * time.Second // pause before the next attempt to end processes
 	checkEvery    = 30 * time.Second
 	pollExitEvery = 100 * time.Millisecond
 )
@@ -29,15 +29,15 @@ const (
 // phase is the progress of an agent's end.
 type phase int
 
-// The phases in order.
+// Phases, in order.
 const (
 	running phase = iota
-	exited        // the program exited; its output may be incomplete
+	exited        // the program has exited; its output may be incomplete
 	ended         // the output is complete
-	gone          // no process that it started runs
+	gone          // no process of the agent is left
 )
 
-// agent is the runner's side of a run.
+// agent is a run in the runner.
 type agent struct {
 	record
 	s    *server
@@ -45,38 +45,38 @@ type agent struct {
 	in   *input
 	runFiles
 	terminator proctree.Terminator
-	dead       chan struct{} // closed at the end of phase running
-	over       chan struct{} // closed at the start of phase ended
+	dead       chan struct{} // closed when the phase is no longer running
+	over       chan struct{} // closed when the phase becomes ended
 
 	mu    sync.Mutex
 	state agentState
 	owner *conn
 }
 
-// agentState is the changing state of an agent.
+// agentState is the mutable state of an agent.
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // a By constant, if the agent is being ended
+	by       string // a By constant while the agent is being ended
 	flow     flow
 	ageFrom  time.Duration
-	idleFrom time.Duration // when the last owner left
+	idleFrom time.Duration // time when the last owner left
 	exitedAt time.Duration
-	retryAt  time.Duration // not before: the last attempt to end it failed
-	freed    int64         // bytes of output that the log records as freed
+	retryAt  time.Duration // earliest time of the next attempt to end the agent
+	freed    int64         // bytes of output that are freed according to the log
 }
 
-// flow is the state of an agent's output.
+// flow determines whether an agent may write output.
 type flow int
 
 const (
 	flowing       flow = iota
 	paused             // stopped, because it is far ahead of its reader
-	perhapsPaused      // a runner died, and the log does not record whether the agent was paused
+	perhapsPaused      // a runner died, and its log does not contain whether the agent was paused
 )
 
-// reattachWithin is how long the runner waits for the client of an adopted agent before it changes whether the agent is
-// paused. Without a client, the journal drops output that exceeds its limit.
+// reattachWithin is how long an adopted agent's flow stays unchanged while the runner waits for a client. Without a
+// client, the journal drops output beyond its limit.
 const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
@@ -87,7 +87,7 @@ func (s *server) newAgent(rec record) *agent {
 	return a
 }
 
-// start starts an agent. It returns an error matching fs.ErrExist if the ID is in use.
+// start starts an agent. The error matches fs.ErrExist if the ID is in use.
 func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	if spec, err = spec.resolve(); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	a.root, _ = proctree.LookUp(pid) // cannot fail: the process is not reaped yet
+	a.root, _ = proctree.LookUp(pid) // cannot fail, because the process is not reaped yet
 	a.s.byPID[pid] = a
 	return nil
 }
@@ -170,8 +170,8 @@ func (a *agent) recordExit(e Exit) {
 	a.s.wg.Go(a.awaitOutputEnd)
 }
 
-// awaitOutputEnd waits for the end of the output: immediately if no other process of the agent runs, else until the
-// output is silent.
+// awaitOutputEnd waits for the end of the output. If no other process of the agent is left, it returns at once.
+// Otherwise it returns when there was no output for drainIdle.
 func (a *agent) awaitOutputEnd() {
 	began := time.Now()
 	grew, size := began, a.out.end()
@@ -201,7 +201,7 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants. by says on whose behalf.
+// terminate ends the agent and all its descendants. by is the reason.
 func (a *agent) terminate(by string, grace time.Duration) error {
 	a.mu.Lock()
 	if a.state.phase == running && a.state.by == "" {
@@ -224,7 +224,7 @@ func (a *agent) terminate(by string, grace time.Duration) error {
 	return nil
 }
 
-// kill signals the agent's process group.
+// kill sends a signal to the agent's process group.
 func (a *agent) kill(sig syscall.Signal) error {
 	a.s.reaping.Lock() // the PID cannot be reused before it is reaped
 	defer a.s.reaping.Unlock()
@@ -239,8 +239,8 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow stops an agent that is far ahead of its reader, and continues the agent when the reader has caught up. It
-// does not stop an agent without a client, because the size limit of the journal applies to that agent.
+// updateFlow pauses an agent that is far ahead of its reader, and continues the agent when the reader has caught up. It
+// does not pause an agent without a client; the journal's size limit applies instead.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -268,11 +268,11 @@ func (a *agent) updateFlow() {
 		live = []proctree.ID{a.root}
 	}
 	for _, p := range live {
-		_ = p.Signal(sig) // fails only if the process is gone
+		_ = p.Signal(sig) // fails only if the process has exited
 	}
 }
 
-// logFreed logs how much of the output is freed, if the log does not have that yet.
+// logFreed writes the amount of freed output to the log, if that has changed.
 func (a *agent) logFreed() {
 	freed := a.out.freedUpTo()
 	a.mu.Lock()
@@ -284,7 +284,7 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner makes owner the agent's owner if old is nil or the current owner.
+// setOwner sets the agent's owner if old is the current owner. It always does so if old is nil.
 func (a *agent) setOwner(old, owner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
@@ -314,7 +314,7 @@ func (a *agent) status() Status {
 	return a.state.status
 }
 
-// info describes the run. It includes processes only if asked to, because that takes long.
+// info describes the run. It lists processes only on request, because that takes long.
 func (a *agent) info(processes bool) Info {
 	end := a.out.end()
 	a.mu.Lock()
@@ -349,20 +349,20 @@ func (a *agent) info(processes bool) Info {
 	return i
 }
 
-// collect ends the remaining processes of the run and deletes it.
+// collect ends the remaining processes of the run, and deletes the run.
 func (a *agent) collect() error {
 	if err := a.terminate(ByStop, 0); err != nil {
 		return err
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.group(a.s.dir).Remove() // if this fails, the next runner removes it
+	_ = a.group(a.s.dir).Remove() // on failure, the next runner removes it
 	return os.RemoveAll(filepath.Join(a.s.dir, a.ID))
 }
 
-// watchExit waits for the end of an agent that is not our child, until ctx is done.
+// watchExit waits for the exit of an agent that is not a child of this process, until ctx is done.
 func (a *agent) watchExit(ctx context.Context) {
-	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel has no pidfd
+	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel does not support pidfd
 		for a.root.Running() && ctx.Err() == nil {
 			time.Sleep(pollExitEvery)
 		}

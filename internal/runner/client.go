@@ -22,16 +22,16 @@ import (
 
 // Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command starts a runner: a program that calls Main, and its arguments. The client adds root=DIR. Default: the
-	// running program, even if its file was replaced since, with the argument "runner".
+	// Command is the command line that starts a runner: a program that calls Main, with its arguments. The client adds
+	// root=DIR. The default is the running program with the argument "runner", even if the program's file was replaced.
 	Command []string
-	// Program is a file that identifies this build, so that the client recognizes a runner of another build. Default:
-	// the program of Command.
+	// Program is a file that identifies this build. The client uses it to recognize a runner of another build. The
+	// default is the program of Command.
 	Program string
-	// Upgrade makes the client upgrade a runner of another build in place when it connects.
+	// Upgrade makes the client upgrade a connected runner of another build in place.
 	Upgrade bool
 
-	file *os.File // the open program of Command; see Small
+	file *os.File // open program of Command; see Small
 }
 
 const (
@@ -41,8 +41,7 @@ const (
 )
 
 var (
-	// ErrGone means that the connection to the runner broke, and that it is unknown whether the runner handled the
-	// request.
+	// ErrGone means that the connection to the runner broke. It is unknown whether the runner handled the request.
 	ErrGone     = errors.New("the connection to the runner is lost")
 	errClosed   = errors.New("the client is closed")
 	errNoRunner = errors.New("no runner is running")
@@ -55,26 +54,26 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the runner speaks protocol version %d, ductor speaks %d", e.Runner, e.Client)
 }
 
-// Client starts and finds the runs of a directory. It starts a runner if needed. Safe for concurrent use.
+// Client starts and finds the runs in a directory. It starts a runner if necessary. Safe for concurrent use.
 type Client struct {
-	dir   string // on this machine
+	dir   string // of a runner on this machine
 	opts  Options
 	files writeWatch
-	pids  []int // runners that we started and did not reap; guarded by mu
+	pids  []int // runners that this client started and did not reap; guarded by mu
 
 	remote Remote // nil for a runner on this machine
 	tools  toolRelays
 
-	starts *scope // of running starts and their cleanup: ends when Close begins; Add needs mu
+	starts *scope // running starts and their cleanup: ends when Close begins; Add needs mu
 	life   *scope // ends when Close has waited for starts
 
 	linking sync.Mutex // held while connecting
 	mu      sync.Mutex
 	link    *link
-	held    ownRuns // mu guards it
+	held    ownRuns // guarded by mu
 }
 
-// scope is the time in which some goroutines may run.
+// scope is a period in which goroutines may run.
 type scope struct {
 	sync.WaitGroup
 	ctx    context.Context
@@ -87,16 +86,16 @@ func newScope() *scope {
 	return s
 }
 
-// over reports whether the time has ended.
+// over reports whether the period has ended.
 func (s *scope) over() bool { return s.ctx.Err() != nil }
 
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // ends that the runner reported before the client has a Run for them
+	ends map[string]reply // reported ends of runs for which the client has no Run yet
 }
 
-// Open returns a client of the runs in dir. It creates a missing dir, accessible only to this user, and starts no
+// Open returns a client of the runs in dir. It creates a missing dir, which only this user can access. It starts no
 // runner. The caller must Close the client.
 func Open(dir string, opts Options) (*Client, error) {
 	dir, err := filepath.Abs(dir)
@@ -126,10 +125,9 @@ func newClient() *Client {
 	}
 }
 
-// Close detaches from every run. The runs and the runner continue. If a start is in progress, Close cancels it, and
-// waits for at most 10 seconds until the runner has ended the agent. It also waits for at most leaveWait until the
-// runner has handled all requests. After that, a runner without another client creates no more files. A second Close
-// has no effect.
+// Close detaches from every run. The runs and the runner continue. Close cancels a start in progress, and waits at most
+// 10 seconds until the runner has ended that agent. It also waits, at most leaveWait, until the runner has handled all
+// requests. Without another client, the runner creates no more files afterwards. A second Close has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.starts.cancel()
@@ -156,13 +154,13 @@ func (c *Client) heldRuns() []*Run {
 	return slices.Collect(maps.Keys(c.held.runs))
 }
 
-// Prepare starts the runner if none runs, and creates its environment if needed.
+// Prepare starts a runner if none is running. It creates the environment if necessary.
 func (c *Client) Prepare(ctx context.Context) error {
 	_, err := c.connect(ctx, Make)
 	return err
 }
 
-// reattach attaches to the held runs again after the connection was renewed.
+// reattach attaches to all runs of the client through a new connection.
 func (c *Client) reattach(ctx context.Context, l *link) error {
 	for _, r := range c.heldRuns() {
 		if r.end.hasEnded() {
@@ -170,7 +168,7 @@ func (c *Client) reattach(ctx context.Context, l *link) error {
 		}
 		answer, err := l.ask(ctx, request{Op: opAttach, Run: r.ID(), Offset: r.Offset()}, nil)
 		switch {
-		case errors.Is(err, syscall.ENOENT): // collected, or deleted by a user
+		case errors.Is(err, syscall.ENOENT): // the run was collected, or a user deleted it
 			r.end.finish(Status{Ended: true, OutputEnd: math.MaxInt64}, "")
 		case err != nil:
 			return err
@@ -181,7 +179,7 @@ func (c *Client) reattach(ctx context.Context, l *link) error {
 	return nil
 }
 
-// handleEnd handles the runner's report that a run ended.
+// handleEnd handles the runner's report of a run's end.
 func (c *Client) handleEnd(r reply) {
 	c.mu.Lock()
 	if _, expected := c.held.ends[r.Run]; expected {
@@ -195,8 +193,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd collects reports about the end of a run that arrive before the client has a Run for it. The caller calls
-// held afterwards.
+// expectEnd collects reports of a run's end that arrive before the client has a Run. The caller must call held
+// afterwards.
 func (c *Client) expectEnd(id string) (held func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,13 +206,13 @@ func (c *Client) expectEnd(id string) (held func()) {
 	}
 }
 
-// Attach makes this client the owner of a run. offset is the position up to which it has processed the output. It
-// returns an error matching fs.ErrNotExist if there is no such run.
+// Attach makes this client the owner of a run. offset is the position up to which the client has processed the output.
+// The error matches fs.ErrNotExist if the run does not exist.
 func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opAttach, Run: id, Offset: offset})
 }
 
-// Follow reads a run's output without owning the run: the run does not pause or end because of this client.
+// Follow reads a run's output without owning the run. The run neither pauses nor ends because of this client.
 func (c *Client) Follow(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opLookUp, Run: id, Offset: offset})
 }
@@ -246,13 +244,13 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	return c.newHeldRun(l, r, q.Offset)
 }
 
-// checkExists returns an error if a run has no directory. So no runner is started for an unknown run.
+// checkExists returns an error if a run has no directory. This avoids starting a runner for an unknown run.
 func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
 	if c.remote != nil {
-		return nil // only the runner there knows
+		return nil // only the runner there knows the runs
 	}
 	_, err := os.Lstat(c.pathOf(id))
 	return err
@@ -263,8 +261,8 @@ func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// newHeldRun returns a Run for a reply of the runner. If the connection broke meanwhile, it returns ErrGone, because
-// the run has no owner then.
+// newHeldRun returns a Run for a reply of the runner. If the connection has broken in the meantime, it returns ErrGone,
+// because the run has no owner.
 func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
@@ -289,7 +287,7 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	case <-l.lost:
 		r.Detach()
 		return nil, ErrGone
-	default: // a later connection takes the run back
+	default: // a later connection attaches to the run again
 		return r, nil
 	}
 }
@@ -307,7 +305,7 @@ func (c *Client) List(ctx context.Context) ([]Info, error) {
 	return r.List, nil
 }
 
-// isEmpty reports whether there are certainly no runs, without asking a runner.
+// isEmpty reports whether there are certainly no runs. It asks no runner.
 func (c *Client) isEmpty() (bool, error) {
 	if c.remote != nil {
 		return false, nil
@@ -316,14 +314,14 @@ func (c *Client) isEmpty() (bool, error) {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }), err
 }
 
-// Kill ends a run's agent and all its descendants: SIGTERM, the run's own grace period, SIGKILL. The output stays until
-// Collect. It returns nil if there is no such run.
+// Kill ends a run's agent and all its descendants: SIGTERM, the run's own grace period, SIGKILL. The output remains
+// until Collect. Kill returns nil if the run does not exist.
 func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, id, opStop) }
 
-// Collect ends the remaining processes of a run and deletes the run. It needs no attached client.
+// Collect ends the remaining processes of a run, and deletes the run. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace requests the grace period in the run's limits.
+// ownGrace requests the grace period from the run's limits.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {
@@ -338,14 +336,14 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb makes a program that calls Inside print its version of the protocol.
+	// versionVerb makes a program that calls Inside print its protocol version.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )
 
-// Small returns options that start runners on this machine with the small program at path, which needs a quarter of the
-// memory of ductor. The options name it by an open descriptor, so that they start the same program even if the file is
-// replaced. It returns an error if the file is missing or speaks another version.
+// Small returns options that start runners on this machine with the small program at path, which needs a quarter of
+// ductor's memory. The options contain an open descriptor of the program, so a replaced file does not change it. Small
+// returns an error if the file is missing or its protocol version differs.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -358,8 +356,8 @@ func Small(ctx context.Context, path string) (Options, error) {
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// CheckVersion returns an error if a program, whose main function calls Inside, does not support Version of the
-// runner's protocol. If it supports another version, that is a *VersionError.
+// CheckVersion returns an error if a program does not support the protocol version Version. The program's main function
+// must call Inside. If the program supports another version, the error is a *VersionError.
 func CheckVersion(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
@@ -376,7 +374,7 @@ func CheckVersion(ctx context.Context, program string) error {
 	return err
 }
 
-// SmallProgram returns the path that Small was called with, or "" for other options.
+// SmallProgram returns the path with which Small was called, or "" for other options.
 func (o Options) SmallProgram() string {
 	if o.file == nil {
 		return ""
@@ -384,7 +382,7 @@ func (o Options) SmallProgram() string {
 	return o.file.Name()
 }
 
-// commandLine returns a runner's command line with a readable program name, for users who list processes.
+// commandLine returns a runner's command line with a readable program name, for lists of processes.
 func commandLine(args []string) []string {
 	name := "ductor"
 	if len(args) > 0 && args[0] == run {

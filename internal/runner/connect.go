@@ -21,19 +21,19 @@ type link struct {
 	mu      sync.Mutex
 	seq     uint64
 	pending map[uint64]chan reply
-	lost    chan struct{} // closed when the connection broke
-	cause   error         // the cause; valid after lost
+	lost    chan struct{} // closed when the connection has broken
+	cause   error         // why it broke; valid once lost is closed
 }
 
-// connect returns the connection to the runner, and connects if needed. For a runner on this machine, AsIs returns
-// errNoRunner if none runs.
+// connect returns the connection to the runner. It connects if necessary. If no runner is running on this machine and
+// effort is AsIs, it returns errNoRunner.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
 		return l, nil
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // creating an environment may take minutes; do not hold linking meanwhile
+	if c.remote != nil { // creating an environment may take minutes, so linking is not held
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -59,7 +59,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 		return nil, err
 	}
 	if err := errors.Join(c.reattach(ctx, l), c.offerTools(ctx, l)); err != nil {
-		_ = l.conn.Close() // the next connection takes the runs back
+		_ = l.conn.Close() // the next connection attaches to the runs again
 		return nil, err
 	}
 	c.mu.Lock()
@@ -68,7 +68,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	return l, nil
 }
 
-// currentLink returns the connection, or nil if there is none or it broke.
+// currentLink returns the connection, or nil if there is none or it has broken.
 func (c *Client) currentLink() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,14 +83,15 @@ func (c *Client) currentLink() *link {
 	}
 }
 
-// newLink returns a link and starts to receive on it.
+// newLink returns a link and starts receiving messages.
 func (c *Client) newLink(conn net.Conn) *link {
 	l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
 	c.life.Go(func() { c.receive(l) })
 	return l
 }
 
-// greet connects to a runner on this machine and exchanges hello. If configured, it upgrades a runner of another build.
+// greet connects to a runner on this machine and sends hello. With Options.Upgrade it upgrades a runner of another
+// build.
 func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -105,7 +106,7 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 		}
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
-		if errors.Is(err, ErrGone) && ctx.Err() == nil { // the runner was about to leave
+		if errors.Is(err, ErrGone) && ctx.Err() == nil { // the runner was about to exit
 			continue
 		}
 		if err == nil && r.Program != program && !upgraded {
@@ -119,7 +120,7 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// accept returns the connection if the runner answered hello and speaks our version. Otherwise it closes the
+// accept returns the connection if the runner answered hello and has the same protocol version. Otherwise it closes the
 // connection.
 func (l *link) accept(r reply, err error) (*link, error) {
 	if err == nil && r.Version != Version {
@@ -132,7 +133,7 @@ func (l *link) accept(r reply, err error) (*link, error) {
 	return l, nil
 }
 
-// path returns the path of our command's program for another process.
+// path returns the path of the runner's program for another process.
 func (c *Client) path() string {
 	if path := c.opts.Command[0]; path != "/proc/self/exe" {
 		return path
@@ -140,7 +141,7 @@ func (c *Client) path() string {
 	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
 }
 
-// dial connects to the socket. It starts a runner if none answers.
+// dial connects to the socket. It starts a runner if there is none.
 func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	for {
 		conn, err := dialSocket(ctx, c.dir)
@@ -175,8 +176,8 @@ func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// spawn starts a runner in a separate session, with a minimal environment. It returns when the runner's socket exists.
-// It also returns if the runner exits because another runner serves the directory.
+// spawn starts a runner in a separate session, with a minimal environment. It returns when the runner's socket exists,
+// or when the runner exits because another runner serves the directory.
 func (c *Client) spawn(ctx context.Context) error {
 	c.reap()
 	ready, theirs, err := os.Pipe()
@@ -205,7 +206,7 @@ func (c *Client) spawn(ctx context.Context) error {
 	return nil
 }
 
-// reap collects the exits of runners that we started.
+// reap collects the exits of runners that this client started.
 func (c *Client) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +216,7 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program.
+// runnerEnv returns an environment without secrets, with settings that reduce a Go program's memory.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
@@ -226,7 +227,7 @@ func runnerEnv() []string {
 	return env
 }
 
-// receive receives messages until the connection breaks. Then it reconnects if runs are held.
+// receive receives messages until the connection breaks. It then reconnects if the client has runs.
 func (c *Client) receive(l *link) {
 	for {
 		var r reply
@@ -275,7 +276,7 @@ func (c *Client) receive(l *link) {
 // leaveWait limits how long a leaving client waits until the runner has handled its requests.
 const leaveWait = 500 * time.Millisecond
 
-// leave tells the runner that no more requests follow, waits until the runner closes its side too, and closes the
+// leave tells the runner that no more requests follow, waits until the runner closes its side, and closes the
 // connection.
 func (l *link) leave() {
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
@@ -289,7 +290,7 @@ func (l *link) leave() {
 	_ = l.conn.Close()
 }
 
-// isCurrent reports whether the link is the client's connection. It waits while the client connects.
+// isCurrent reports whether the link is the client's connection. It waits for a connection in progress.
 func (c *Client) isCurrent(l *link) bool {
 	c.linking.Lock()
 	defer c.linking.Unlock()
@@ -298,7 +299,7 @@ func (c *Client) isCurrent(l *link) bool {
 	return c.link == l
 }
 
-// awaitClose waits until the connection to a leaving runner breaks. It does not wait long: a runner that fails to
+// awaitClose waits until the connection to a leaving runner breaks. It gives up soon, because a runner that cannot
 // upgrade stays.
 func (l *link) awaitClose(ctx context.Context) {
 	select {
@@ -308,7 +309,7 @@ func (l *link) awaitClose(ctx context.Context) {
 	}
 }
 
-// pendingReply is a request that was sent. One goroutine waits for its reply.
+// pendingReply is a request that was sent. A single goroutine waits for its reply.
 type pendingReply struct {
 	l      *link
 	seq    uint64
@@ -325,7 +326,7 @@ func (l *link) post(q request, body []byte) pendingReply {
 	l.mu.Unlock()
 	q.Seq = p.seq
 	if l.send(q, body) != nil {
-		_ = l.conn.Close() // a partly sent request would corrupt the next
+		_ = l.conn.Close() // a partly sent request would corrupt the next request
 		<-l.lost
 	}
 	return p
@@ -347,7 +348,7 @@ func (p pendingReply) reply(ctx context.Context) (reply, error) {
 	case <-l.lost:
 	}
 	select {
-	case r := <-p.answer: // it arrived before the connection broke
+	case r := <-p.answer: // the reply arrived before the connection broke
 		return r, r.err()
 	default:
 		return reply{}, fmt.Errorf("%w: %w", ErrGone, l.cause)
@@ -359,7 +360,7 @@ func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 	return l.post(q, body).reply(ctx)
 }
 
-// ask is link.ask for an idempotent request: it repeats the request if the connection breaks.
+// ask sends an idempotent request and waits for its reply. It repeats the request if the connection breaks.
 func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, error) {
 	for {
 		l, err := c.reach(ctx, effort)

@@ -11,19 +11,19 @@ import (
 
 const (
 	growthEvery     = 100 * time.Millisecond // interval of checks while a journal grows
-	fastGrowthEvery = 10 * time.Millisecond  // interval if a journal grows by more than fastGrowth between two checks
+	fastGrowthEvery = 10 * time.Millisecond  // interval after more than fastGrowth since the last check
 	fastGrowth      = 8 << 20
 	scarceEvery     = time.Second // interval while the disk is full
 )
 
-// growthWatch checks journals while they grow, and sleeps while none does. Safe for concurrent use.
+// growthWatch checks journals while they grow. It sleeps while no journal grows. Safe for concurrent use.
 type growthWatch struct {
 	watcher *inotify.Watcher // if nil, all journals are checked all the time
 	dir     string
 	wakes   chan struct{}
 
 	mu      sync.Mutex
-	growing map[*agent]bool // true: growing; false: the watcher waits for its next write
+	growing map[*agent]bool // true while growing; false while the watcher waits for the next write
 }
 
 func newGrowthWatch(dir string) *growthWatch {
@@ -73,7 +73,7 @@ func (g *growthWatch) serve(ctx context.Context) {
 	}
 }
 
-// check checks every growing journal. It returns the time until the next check. It returns 0 if no journal is growing.
+// check checks every growing journal. It returns the time until the next check, or 0 if no journal is growing.
 func (g *growthWatch) check() (again time.Duration) {
 	g.mu.Lock()
 	var growing []*agent
@@ -98,8 +98,8 @@ func (g *growthWatch) check() (again time.Duration) {
 	return again
 }
 
-// arm makes the watcher wait for the next write to a journal that stopped growing. It returns false if the journal
-// grew again meanwhile.
+// arm makes the watcher wait for the next write to a journal that has stopped growing. It returns false if the journal
+// has grown again.
 func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
 		return a.status().Ended
@@ -125,12 +125,12 @@ func (g *growthWatch) arm(a *agent) bool {
 type growth struct {
 	grew   int64 // bytes since the last check
 	scarce bool  // the disk is full
-	time   bool  // journal.times got a new entry
-	offset int64 // the offset of that entry
+	time   bool  // whether journal.times has a new entry
+	offset int64 // offset in the new entry
 	at     int64
 }
 
-// check detects new output since the last check and records when it was written, by the file's modification time.
+// check detects output since the last check. It records the time of the output, from the file's modification time.
 func (j *journal) check() (g growth) {
 	out, outErr := j.out.Stat()
 	stderr, errErr := j.err.Stat()
@@ -155,7 +155,7 @@ func (j *journal) check() (g growth) {
 	return g
 }
 
-// thin drops every second entry of times if there are too many, and doubles the interval of new ones.
+// thin removes every second entry if times is too long, and doubles the interval of new entries.
 func (j *journal) thin() {
 	if len(j.times) < 2*maxTimes {
 		return
@@ -167,7 +167,7 @@ func (j *journal) thin() {
 	j.times, j.every = kept, 2*j.every
 }
 
-// checkJournal checks the journal and logs a new time.
+// checkJournal checks the journal, and writes a new time to the log.
 func (a *agent) checkJournal() growth {
 	g := a.out.check()
 	if g.time {
@@ -176,8 +176,8 @@ func (a *agent) checkJournal() growth {
 	return g
 }
 
-// enforceJournal checks the journal of an agent and enforces its limits. It returns the time until the next check, or 0
-// if the journal does not grow.
+// enforceJournal checks an agent's journal, and enforces its limits. It returns the time until the next check, or 0 if
+// the journal is not growing.
 func (a *agent) enforceJournal() time.Duration {
 	g := a.checkJournal()
 	if g.grew == 0 && !g.scarce {

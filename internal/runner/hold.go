@@ -23,24 +23,24 @@ import (
 )
 
 const (
-	// holdGrace is how long a stopping container waits for its runner to exit. It is shorter than ten seconds, because
-	// container engines kill the container after that time.
+	// holdGrace is how long a stopping container waits for its runner to exit. Container engines kill the container
+	// after ten seconds.
 	holdGrace = 8 * time.Second
 	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second
-	// storeFD is the descriptor of the connection to the kept inputs in a runner that Hold started.
+	// storeFD is the descriptor of the connection to the fdstore.Store, in a runner that Hold started.
 	storeFD = 4
-	// connectFor is how long Connect tries to reach a runner: Hold may be restarting it.
+	// connectFor is how long Connect tries to reach a runner. Hold may be restarting the runner.
 	connectFor = 10 * time.Second
-	// readyThreads is the number of threads that a runner in a container creates at its start. Go exits if it cannot
-	// create a thread, and the container's limit of processes may prevent that later.
+	// readyThreads is the number of threads that a runner in a container creates at its start. Later, the container's
+	// limit of processes may prevent a new thread, and the Go runtime would exit.
 	readyThreads = 12
 )
 
-// The verbs of Inside.
+// Verbs of Inside.
 const (
-	// Hold runs as the first process of a container; the container ends with it. It starts a runner, restarts it if it
-	// dies, and reaps orphans until a signal stops it.
+	// Hold runs as the first process of a container, and the container ends with it. It starts a runner, restarts a
+	// dead runner, and reaps orphans, until a signal stops it.
 	Hold = "hold"
 	// Connect connects a client outside of the container to the runner. It copies bytes between its standard input and
 	// output and the runner's socket.
@@ -48,8 +48,8 @@ const (
 	run     = "run" // runs Main
 )
 
-// Inside runs a verb of the small runner program. It is used in a container, and for Small on this machine. args are a
-// verb and root=DIR. Hold also accepts program=ID; see Main. Inside returns an exit code.
+// Inside runs a verb of the small runner program, in a container or, for Small, on this machine. args are a verb and
+// root=DIR. Hold also accepts program=ID; see Main. Inside returns the exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])
@@ -83,7 +83,7 @@ func hold(args []string) error {
 		if runner == 0 && over == nil && again == nil {
 			began = time.Now()
 			var err error
-			if runner, err = startHeld(args, &inputs); err != nil { // too little memory or too many processes
+			if runner, err = startHeld(args, &inputs); err != nil { // memory or the limit of processes is exhausted
 				runner, again = 0, time.After(holdPause)
 			}
 		}
@@ -110,7 +110,7 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner and serves kept inputs to it.
+// startHeld starts a runner, and serves the stored inputs to it.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	return pid, nil
 }
 
-// reapAll reaps all exited children and reports whether pid was among them.
+// reapAll reaps all exited children. It reports whether pid was among them.
 func reapAll(pid int) (found bool) {
 	for {
 		got, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -155,7 +155,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel kills it as late as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel kills this process as late as the runner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -167,10 +167,10 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		case <-time.After(10 * connectRetry):
 		}
 	}
-	signal.Ignore(syscall.SIGTERM) // when the container stops, the runner sends final messages
+	signal.Ignore(syscall.SIGTERM) // the runner sends final messages when the container stops
 	go func() {                    // ends with the process
 		_, _ = io.Copy(conn, in)
-		_ = conn.Close() // the client left
+		_ = conn.Close() // the client has left
 	}()
 	_, err = io.Copy(out, conn)
 	if errors.Is(err, net.ErrClosed) {
@@ -179,17 +179,17 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// If a container runs out of memory, the kernel should kill agents before the runner, which can report what was killed.
-// So agents get a higher oom_score_adj, by expendableBy thousandths of the memory. See proc_pid_oom_score_adj(5).
+// If a container runs out of memory, the kernel should kill agents and not the runner, which can report the kill. So
+// agents have a higher oom_score_adj, by expendableBy thousandths of the memory. See proc_pid_oom_score_adj(5).
 const (
 	expendableBy   = 50
 	maxOOMScoreAdj = 1000
 )
 
-// expendable returns the oom_score_adj of processes that the kernel should kill before this one, or nil if it is
-// unknown.
+// expendable returns the oom_score_adj of processes that the kernel should kill before this process. It returns nil if
+// it is unknown.
 func expendable() []byte {
-	raw, _ := os.ReadFile(fork.OOMFile) // an error leaves no number
+	raw, _ := os.ReadFile(fork.OOMFile) // on an error it is empty
 	own, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil {
 		return nil
@@ -197,8 +197,8 @@ func expendable() []byte {
 	return strconv.AppendInt(nil, int64(min(own+expendableBy, maxOOMScoreAdj)), 10)
 }
 
-// prepareForContainer prepares a runner in a container. Clients there cannot open files, so the runner reads outputs
-// for them.
+// prepareForContainer prepares a runner in a container. It reads outputs for clients, because they cannot open the
+// files.
 func (s *server) prepareForContainer() {
 	if w, err := inotify.New(); err == nil { // on failure, outputs are polled
 		s.files.watcher = w
@@ -228,7 +228,7 @@ func (a *writeWatch) close() {
 // memoryFile returns an executable file in memory with the given content.
 func memoryFile(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC|unix.MFD_EXEC)
-	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not know MFD_EXEC
+	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not support MFD_EXEC
 		fd, err = unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC)
 	}
 	if err != nil {

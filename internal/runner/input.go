@@ -14,17 +14,17 @@ import (
 
 // input is an agent's standard input. It runs one write at a time.
 type input struct {
-	end *os.File // our end of the socket; nil if we could not get it back
+	end *os.File // our end of the socket; nil if it could not be recovered
 
 	mu     sync.Mutex // held during a write
 	state  sync.Mutex
 	sent   int64 // bytes that reached the agent, including a write in progress
-	torn   bool  // a write was interrupted
+	torn   bool  // whether a write was interrupted
 	closed bool
 }
 
-// newInput creates a socket pair. agents[0] becomes the agent's standard input. The agent also holds agents[1], a
-// duplicate of our end, so that the socket survives the runner.
+// newInput creates a socket pair. agents[0] becomes the agent's standard input. agents[1] is a duplicate of our end.
+// The agent keeps it, so that the socket survives the runner.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -44,8 +44,8 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput recovers our end of an adopted agent's socket: the one that Hold kept, or else the duplicate in the
-// agent. If the kernel does not allow that, the input has no end.
+// recoverInput recovers our end of an adopted agent's socket. kept is a stored descriptor of that end. If kept is zero,
+// recoverInput copies the descriptor from the agent. If the kernel forbids that, the input has no end.
 func recoverInput(pid int, inode uint64, kept int) *input {
 	fd := kept
 	if fd == 0 {
@@ -59,7 +59,7 @@ func recoverInput(pid int, inode uint64, kept int) *input {
 		}
 	}
 	if got, err := inodeOf(fd); err != nil || got != inode || unix.SetNonblock(fd, true) != nil {
-		_ = unix.Close(fd) // the agent closed it and opened another file
+		_ = unix.Close(fd) // the agent replaced it by another file
 		return &input{}
 	}
 	return &input{end: os.NewFile(uintptr(fd), "input")}
@@ -71,7 +71,7 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
-// write writes all of p. It calls begun before the first byte is written, and done after the last.
+// write writes all of p. It calls begun before the first byte, and done after the last byte.
 func (i *input) write(p []byte, begun func(), done func(n int64)) (position int64, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +115,7 @@ func (i *input) fillInfo(info *Info) {
 	info.InputEnd, info.InputTorn, info.InputClosed = i.sent, i.torn, i.closed
 }
 
-// closeWrite closes the agent's input. first is false if it was already closed.
+// closeWrite closes the agent's input. first is false if the input was already closed.
 func (i *input) closeWrite() (first bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,7 +133,7 @@ func (i *input) closeWrite() (first bool, err error) {
 	return i.closed, err
 }
 
-// close closes the socket, which also unblocks a writer that waits for a dead agent.
+// close closes the socket. This also unblocks a write to a dead agent.
 func (i *input) close() {
 	if i.end == nil {
 		return
@@ -142,8 +142,8 @@ func (i *input) close() {
 	_ = i.end.Close()
 }
 
-// writeInput writes to the agent's input. It logs the start and the end of the write, so that the next runner knows
-// about an interrupted one.
+// writeInput writes to the agent's input. It logs the start and the end of the write, so that the next runner detects
+// an interrupted write.
 func (a *agent) writeInput(seq uint64, p []byte) (position int64, err error) {
 	return a.in.write(p, func() { a.appendLog(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
 		if n == int64(len(p)) {

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// ahead is how much space is reserved beyond the end of a journal, so that a full disk does not break a write.
+	// ahead is the space that is reserved beyond the end of a journal, so that a full disk does not interrupt a write.
 	ahead = 4 << 20
-	// aheadLow is the reserved space below which more is reserved. If a quarter of it cannot be reserved, the agent is
-	// ended.
+	// aheadLow is the reserved space below which the runner reserves more. If the disk has no room even for a quarter
+	// of aheadLow, the runner ends the agent.
 	aheadLow = 2 << 20
-	// pauseLag is how far ahead of its reader an agent is paused, and resumeLag how far it is continued.
+	// pauseLag is how far ahead of its reader an agent is paused. resumeLag is how far ahead it continues.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// maxStderr is the size of standard error at which its head is freed, except for the last keepStderr bytes.
+	// maxStderr is the size of standard error at which the runner frees all of it except the last keepStderr bytes.
 	maxStderr  = 1 << 20
 	keepStderr = 64 << 10
 	maxTimes   = 4096
 	timeEvery  = 100 * time.Millisecond
 )
 
-// journal is an agent's standard output on disk, and its standard error. Safe for concurrent use.
+// journal is an agent's standard output and standard error on disk. Safe for concurrent use.
 type journal struct {
 	out, err *os.File
 
@@ -39,23 +39,23 @@ type journal struct {
 	allocated int64 // space is reserved up to this offset
 	freed     int64 // output before this offset is freed
 	errFreed  int64
-	read      int64 // offset up to which the owning client has read
+	read      int64 // offset up to which the owner has read
 	times     []int64
 	every     time.Duration // minimum interval between two entries of times
 	room      room
 }
 
-// room is whether a journal can grow.
+// room is the ability of a journal to grow.
 type room int
 
 const (
 	plenty   room = iota
 	scarce        // the disk is full
-	released      // the files are closed; other files may have their descriptors
+	released      // the files are closed, and other files may have their descriptors
 )
 
-// openJournal opens or creates the files of a run. It reserves space for a new journal before its agent writes: an
-// agent that fills the disk must not break its own output.
+// openJournal opens or creates the files of a run. It reserves space for a new journal before its agent writes, so that
+// an agent that fills the disk does not break its own output.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
 	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -65,13 +65,13 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 		return nil, errors.Join(err, j.out.Close())
 	}
 	if flags&os.O_CREATE != 0 && j.reserve(ahead) != nil {
-		j.reserveSome() // enforceLimit handles a full disk when the journal grows
+		j.reserveSome() // enforceLimit handles a full disk later
 	}
 	return j, nil
 }
 
-// enforceLimit limits the journal to most bytes, not counting output that the owning client has not read, and reserves
-// space. It returns true if the disk is full and it cannot free more.
+// enforceLimit reserves space, and limits the journal to the size most, not counting output that the owner has not
+// read. It returns true if the disk is full and nothing more can be freed.
 func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -90,7 +90,7 @@ func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 		return false
 	}
 	err := j.reserve(ahead)
-	// Free output that only a client would need that reads the output again.
+	// Free output that is needed only by a client that reads the output again.
 	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
@@ -109,7 +109,7 @@ func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 // reserve reserves space beyond the end.
 func (j *journal) reserve(room int64) error {
 	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, room)
-	// not every file system supports it
+	// Some file systems do not support this.
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		j.allocated = max(j.allocated, j.size+room)
 		return nil
@@ -117,8 +117,8 @@ func (j *journal) reserve(room int64) error {
 	return err
 }
 
-// reserveSome reserves as much space as possible on a disk that has less than ahead, if that is enough for an agent to
-// run.
+// reserveSome reserves as much space as possible on a disk with less free space than ahead, if that is enough for an
+// agent to run.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
@@ -127,7 +127,7 @@ func (j *journal) reserveSome() {
 // free frees the output before offset.
 func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
-// punch makes a hole in a file up to offset to. It returns the offset up to which there is a hole.
+// punch makes a hole in a file up to the offset to. It returns the offset up to which the hole reaches.
 func punch(f *os.File, from, to int64) (done int64) {
 	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
 		to-from) != nil {
@@ -149,7 +149,7 @@ func (j *journal) freeOutput(offset int64) {
 	}
 }
 
-// setRead records how far the owning client has read.
+// setRead records how far the owner has read.
 func (j *journal) setRead(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,7 +174,7 @@ func (j *journal) end() int64 {
 
 const stderrTail = 8 << 10
 
-// stderr returns the tail of standard error.
+// stderr returns the end of standard error.
 func (j *journal) stderr() string {
 	info, err := j.err.Stat()
 	if err != nil {
@@ -182,10 +182,10 @@ func (j *journal) stderr() string {
 	}
 	buf := make([]byte, min(info.Size(), stderrTail))
 	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // a short read is fine
-	return string(bytes.TrimLeft(buf[:n], "\x00"))         // without the freed head
+	return string(bytes.TrimLeft(buf[:n], "\x00"))         // removes the freed beginning
 }
 
-// copyTimes returns alternating offsets and times.
+// copyTimes returns offsets and times in turn.
 func (j *journal) copyTimes() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -199,7 +199,7 @@ func (j *journal) freedUpTo() int64 {
 	return j.freed
 }
 
-// close closes the files and returns the reserved space.
+// close closes the files and releases the reserved space.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -211,14 +211,14 @@ func (j *journal) close() {
 }
 
 const (
-	// preparedDir has the files of the next run. Its name is not a valid run ID.
+	// preparedDir is the directory with the files of the next run. Its name is not a valid run ID.
 	preparedDir = ".next"
-	// prepareAfter is how long after a start the files of the next run are created, so that this does not compete with
-	// the starting agent.
+	// prepareAfter is how long after a start the runner creates the files of the next run. The delay keeps the creation
+	// from competing with the starting agent.
 	prepareAfter = 50 * time.Millisecond
 )
 
-// runFiles are the files of a run that stay open while the runner holds the run.
+// runFiles are the files of a run that stay open while the runner manages the run.
 type runFiles struct {
 	log *os.File
 	out *journal
@@ -259,8 +259,8 @@ func makeRunFiles(dir string) (runFiles, error) {
 	return f, nil
 }
 
-// prepared is a directory that the runner creates in advance for the next run, with its files. On some file systems
-// creating a file takes a millisecond, which is longer than everything else in a start. Safe for concurrent use.
+// prepared is a directory with files that the runner creates in advance for the next run. On some file systems creating
+// a file takes a millisecond, which is longer than the rest of a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
 	state preparing
@@ -271,15 +271,16 @@ type prepared struct {
 // preparing is the state of the directory for the next run.
 type preparing int
 
-// The states of the directory.
+// States of the prepared directory.
 const (
 	notPrepared preparing = iota
 	isPrepared
-	// or must not: the file system does not support RENAME_NOREPLACE
+	// cannotPrepare means that the runner prepares no directory, for example because the file system does not support
+	// RENAME_NOREPLACE.
 	cannotPrepare
 )
 
-// linked reports whether all files still have their names: a user may have deleted them.
+// linked reports whether all files still have their names. A user may have deleted them.
 func (f runFiles) linked() bool {
 	for _, file := range []*os.File{f.log, f.out.out, f.out.err} {
 		var st unix.Stat_t
@@ -290,8 +291,8 @@ func (f runFiles) linked() bool {
 	return true
 }
 
-// claim renames the prepared directory for a run, or creates a new one. It returns an error matching fs.ErrExist if the
-// ID is in use.
+// claim returns the files of a run in a new directory: the prepared directory, renamed, or a directory that it creates.
+// The error matches fs.ErrExist if the ID is in use.
 func (p *prepared) claim(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
 	files, err := p.rename(root, dir)
@@ -304,11 +305,11 @@ func (p *prepared) claim(root, id string) (runFiles, error) {
 	return makeRunFiles(dir)
 }
 
-// errNotPrepared means that there is no prepared directory.
+// errNotPrepared means that no directory is prepared.
 var errNotPrepared = errors.New("no prepared run")
 
-// rename renames the prepared directory. It returns EEXIST if dir exists. After any other error the directory is no
-// longer prepared.
+// rename renames the prepared directory to dir. It returns EEXIST if dir exists. After any other error, no directory is
+// prepared.
 func (p *prepared) rename(root, dir string) (runFiles, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,8 +336,9 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// prepareIfDue prepares the directory if it is due and wanted, and returns when to call it again. If the disk has too
-// little space to reserve, it prepares nothing and tries again later: only a start decides whether the space is enough.
+// prepareIfDue prepares a directory if p.at has passed and wanted returns true. It returns when to call it again. If it
+// cannot reserve enough space on the disk, it prepares nothing and tries again later, because only a start decides
+// whether the space is enough.
 func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -363,13 +365,13 @@ func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bo
 	return p.at
 }
 
-// wait waits until a directory that is being created is complete.
+// wait waits for the completion of a directory that is being created.
 func (p *prepared) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 }
 
-// remove deletes the directory.
+// remove deletes the prepared directory.
 func (p *prepared) remove(root string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

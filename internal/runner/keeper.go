@@ -15,14 +15,14 @@ import (
 	"ductor/internal/proctree"
 )
 
-// action is the next action of the runner for a run.
+// action is the runner's next action for a run.
 type action struct {
-	end   string // a By constant: end the agent
-	sweep bool   // end the processes that the agent left
+	end   string // reason for ending the agent, a By constant; empty: none
+	sweep bool   // whether to end the processes that the agent left
 	at    time.Duration
 }
 
-// next returns the action that is due now, or else when to check again. Times are since boot.
+// next returns the action that is due now, and when to check again. Times are since boot.
 func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	d := action{at: now + checkEvery}
 	due := func(from, after time.Duration) bool {
@@ -43,7 +43,7 @@ func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	return d
 }
 
-// nextAction returns the next action for the agent.
+// nextAction returns the runner's next action for the agent.
 func (a *agent) nextAction(now time.Duration) action {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,8 +102,8 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 // restAfter is how long the runner waits without an agent before it releases memory.
 const restAfter = 500 * time.Millisecond
 
-// releaseMemory releases memory once in every period without an agent, and returns when to call it again. from is the
-// start of the last period for which it did so.
+// releaseMemory releases memory once in each period without an agent. It returns when to call it again. from is the
+// start of the last period in which it released memory.
 func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
@@ -115,12 +115,12 @@ func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Dura
 		return at
 	}
 	*from = idleFrom
-	_ = memory.Release() // an error is harmless
+	_ = memory.Release() // an error does no harm
 	return now + checkEvery
 }
 
-// prepare creates the files of the next run while a client is connected, and returns when to call it again. Without a
-// client nothing starts, and a user who deletes the directory of the runs must not find new files in it.
+// prepare creates the files of the next run while a client is connected. It returns when to call it again. Without a
+// client, no run can start, and a user who deletes the directory of the runs must not find new files.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
 	return s.prepared.prepareIfDue(s.dir, now, func() bool {
 		s.mu.Lock()
@@ -129,14 +129,17 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// desertedIdle is how long a runner without an agent stays after its last client left. It is longer than a client needs
-// to connect to a runner that it started.
+// desertedIdle is how long a runner without an agent stays after its last client left. A client needs less time to
+// connect to a runner that it started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may exit. While an agent runs or starts, it may not. Otherwise it may exit if no
-// agent has run for the time s.idle. desertedIdle is enough if no client is connected and no process of an agent is
-// left. A runner that Hold started ignores these times. Without its socket file, any runner may exit immediately. If
-// mayLeave returns true, no agent can start after that. Otherwise it returns the time of the next check.
+// mayLeave reports whether the runner may exit. Otherwise it returns the time of the next check. If it returns true, no
+// agent can start any more. The rules are:
+//   - While an agent runs or starts, the runner must not exit.
+//   - If its socket file is missing, the runner may exit at once.
+//   - A runner that Hold started does not exit for another reason.
+//   - Any other runner may exit after s.idle without an agent. If no client is connected and no process of an agent
+//     is left, desertedIdle is enough.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
@@ -164,19 +167,19 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	return true, at
 }
 
-// endAll ends every agent because a signal ended the runner. It notifies the clients before it returns.
+// endAll ends every agent after a signal to the runner. It notifies the clients before it returns.
 func (s *server) endAll() {
 	s.mu.Lock()
 	s.starting = nil // the next runner ends a run that is starting now, by its mark
 	s.mu.Unlock()
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
-		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds it
+		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds the agent
 	}
 	ending.Wait()
 }
 
-// sweep ends orphans of agents once no agent is left that they may belong to.
+// sweep ends orphaned processes if no agent is left to which they might belong.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
@@ -184,7 +187,7 @@ func (s *server) sweep() {
 	}
 }
 
-// orphans lists our children that are not agents. It lists none while an agent is left.
+// orphans lists the runner's children that are not agents. It lists none while an agent is left.
 func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
 	s.reaping.Lock() // prevents a start
@@ -194,7 +197,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
 		unix.ECHILD) {
-		return nil // avoids reading /proc, which takes longer than ending an agent
+		return nil // reading /proc takes longer than ending an agent
 	}
 	ids, err := proctree.Children(os.Getpid())
 	if err == nil && s.store != 0 { // the first process inherited the children of the previous runner
@@ -210,7 +213,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 
 // children tracks the child processes of the runner.
 type children struct {
-	reaping sync.Mutex     // held while reaping, starting or signalling a child
+	reaping sync.Mutex     // held while a child is reaped, started or signalled
 	byPID   map[int]*agent // guarded by reaping
 }
 

@@ -1,27 +1,27 @@
 // Package runner manages the agents of one environment. One process, the runner, starts agents, writes their input,
-// collects their exits, ends their process trees, and enforces deadlines and limits while no client is connected. No
-// output passes through it: an agent's standard output is a regular file that the agent itself appends to, the run's
-// journal. A client opens and follows it. The package has both sides: Main is the runner, Client and Run are the
-// client.
+// collects their exits, and ends their process trees. It enforces deadlines and limits while no client is connected. No
+// output passes through the runner: an agent appends its standard output to a regular file, the journal of the run. A
+// client opens this file and reads it as it grows. The package has both sides: Main is the runner, Client and Run are
+// the client.
 //
-// A directory has the runner's socket (sock, 0600), a lock that one runner holds, and a directory for each run:
+// A directory contains the runner's socket (sock, 0600), the lock of the runner, and a directory for each run:
 //
 //	run.json  the command and settings of the run, without secrets and environment
 //	log       a line for each event: the agent's process, writes of input, times, the end
 //	out       standard output. Offsets stay valid; the head may be a hole
 //	err       the tail of standard error
 //
-// Outside of containers there's also a directory for the next run, so that a start creates no files.
+// Outside of containers it also contains a directory for the next run, so that a start creates no files.
 //
 // A runner that dies loses only exit codes: agents continue, and the next runner finds them by their directories. A
 // runner exits when no agent has run for some time, or when nothing runs and its last client has left. The next start
 // of an agent starts another runner.
 //
-// Standard input is a socket pair. The agent holds both ends, so that the input survives the runner. The next runner
+// Standard input is a socket pair. The agent has both ends open, so that the input survives the runner. The next runner
 // takes its end from the agent.
 //
-// The package is not a shell, a scheduler or a sandbox. It has no terminals, and no concept of conversations, dialects
-// or chats. It needs Linux but no cgo.
+// The package is not a shell, a scheduler or a sandbox. It has no terminals, and knows nothing of conversations,
+// dialects or chats. It needs Linux but no cgo.
 package runner
 
 import (
@@ -49,18 +49,20 @@ import (
 )
 
 const (
-	smallHeap  = 20       // percent by which the heap, about a megabyte, may grow
-	softMemory = 24 << 20 // bytes; above it the collector runs more often
+	smallHeap  = 20       // percent by which the heap of about a megabyte may grow
+	softMemory = 24 << 20 // bytes above which the collector runs more often
 	socketFile = "sock"
 	lockFile   = "lock"
-	readyFD    = 3 // the runner writes to it once the socket exists
+	readyFD    = 3 // pipe to which the runner writes once the socket exists
 )
 
-// Main runs a runner for the directory in args (root=DIR), and returns an exit code. The runner exits when no agent has
-// run for 15 minutes, or when nothing runs and no client is connected. If another runner serves the directory, Main
-// returns immediately. Optional args are another idle time (idle=DURATION), the identity of this program (program=ID),
-// the connection to the inputs that Hold keeps (store=FD), and after an upgrade the lock and the listener (lock=FD,
-// listen=FD). Main writes errors that no client can receive to complaints.
+// Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
+// has run for 15 minutes, or when nothing runs and no client is connected. If another runner serves the directory, Main
+// returns immediately. Errors that no client can receive are written to complaints. Optional args are:
+//   - idle=DURATION: another idle time
+//   - program=ID: the identity of this program
+//   - store=FD: the connection to the fdstore.Store of Hold
+//   - lock=FD and listen=FD: the lock and the listener, after an upgrade
 func Main(args []string, complaints io.Writer) int {
 	reduceMemory()
 	if err := serve(args); err != nil {
@@ -142,7 +144,7 @@ func serve(args []string) error {
 	looking.Go(func() { s.agents.Files = fork.InheritedFileLimit() })
 	s.growth = newGrowthWatch(s.dir)
 	if s.store != 0 {
-		s.prepared.state = cannotPrepare // it would reserve space in every idle container
+		s.prepared.state = cannotPrepare // a prepared directory would reserve space in every idle container
 		s.prepareForContainer()
 	}
 	var leave context.CancelFunc
@@ -151,13 +153,13 @@ func serve(args []string) error {
 	signal.Notify(deaths, syscall.SIGCHLD)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
-	looking.Wait()           // its child must not be reaped by reap
+	looking.Wait()           // the child of InheritedFileLimit must be gone before reap starts
 	s.wg.Go(func() { s.growth.serve(s.ctx) })
 	s.wg.Go(func() { s.reap(deaths) })
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // the client that started us may be gone
+		_, _ = ready.Write([]byte{1}) // the client that started this runner may be gone
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)
@@ -171,9 +173,9 @@ func serve(args []string) error {
 	return adoptErr
 }
 
-// becomeRunner makes this process the runner of the directory. It returns false if another process is.
+// becomeRunner makes this process the runner of the directory. It returns false if another process already is.
 func (s *server) becomeRunner(a arguments) (ok bool, err error) {
-	if a.lock > 0 { // this process was the runner before it upgraded
+	if a.lock > 0 { // this process was the runner before its upgrade
 		for _, fd := range []int{a.lock, a.listen} {
 			unix.CloseOnExec(fd)
 		}
@@ -208,11 +210,11 @@ func (s *server) becomeRunner(a arguments) (ok bool, err error) {
 	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		return false, fmt.Errorf("create the socket: %w", err)
 	}
-	s.listener.SetUnlinkOnClose(false) // the path in /proc is only valid now; the next runner removes the socket
+	s.listener.SetUnlinkOnClose(false) // the path in /proc is valid only now; the next runner removes the socket
 	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
 }
 
-// shortPath returns a path of the socket through an open directory, because the path of a socket is limited to 107
+// shortPath returns a path of the socket through an open directory, because the path of a socket may have at most 107
 // bytes.
 func shortPath(dir string) (path string, done func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -222,7 +224,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
 }
 
-// programID returns an identity of a program's file. Another build has another one.
+// programID returns the identity of a program's file. Different builds have different identities.
 func programID(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -234,9 +236,9 @@ func programID(path string) (string, error) {
 // quiesce is how long a write to an agent may delay an upgrade.
 const quiesce = 2 * time.Second
 
-// upgrade replaces this process by another program, which keeps its children and descriptors. Clients lose their
-// connections and find the new program at the same socket. upgrade waits for writes to agents. It returns an error and
-// changes nothing if a write takes too long. If path is empty, the new program is in program.
+// upgrade replaces this process by another program, which inherits the children and descriptors. If path is empty,
+// program contains the new program. Clients lose their connections, and find the new program at the same socket.
+// upgrade waits for writes to agents. If a write takes too long, it returns an error and changes nothing.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

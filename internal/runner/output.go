@@ -20,21 +20,21 @@ type Output struct {
 	pace pace
 
 	offset   atomic.Int64
-	reported int64 // offset that the runner knows; used by the reading goroutine only
+	reported int64 // offset that the runner knows; only the reading goroutine uses it
 }
 
-// source is where an Output reads: a file on this machine, or a runner elsewhere.
+// source is the origin of an Output: a file on this machine, or a runner elsewhere.
 type source interface {
-	// read reads output at an offset and waits for it; see reader.read.
+	// read reads output at an offset, and waits if there is none; see reader.read.
 	read(p []byte, at int64) (int, error)
 	noteActivity()
-	// reportsOffset reports whether an Output must report its offset to the runner. A runner that sends the output
-	// itself knows it.
+	// reportsOffset reports whether the Output must report its offset to the runner. A runner that sends the output
+	// knows the offset.
 	reportsOffset() bool
 	close()
 }
 
-// newOutput returns a run's output from an offset on.
+// newOutput returns a run's output from the given offset.
 func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
 	o := &Output{run: r, reported: offset}
 	o.pace.urgent = make(chan struct{}, 1)
@@ -69,7 +69,7 @@ func openPlain(path string) (*os.File, error) {
 	return f, nil
 }
 
-// openFile is a source on this machine.
+// openFile is a source for a file on this machine.
 type openFile struct{ reader }
 
 func (f *openFile) reportsOffset() bool { return true }
@@ -100,29 +100,29 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reportRead reports to the runner how far an output was read.
+// reportRead reports to the runner up to which offset the client has read.
 func (c *Client) reportRead(id string, offset int64) {
 	if l := c.currentLink(); l != nil {
 		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // the next connection reports it again
 	}
 }
 
-// Gather makes output that comes in many small pieces arrive in batches from now on, at most 20 per second. Output
-// after a silence, or in bulk, still arrives immediately. So a client that displays the output wakes up less often.
+// Gather makes output in many small pieces arrive in batches from now on, at most 20 per second, so that the client
+// wakes up less often. Output after a silence, or in bulk, still arrives immediately.
 func (o *Output) Gather() { o.pace.on.Store(true) }
 
-// Hurry also makes checks of the file frequent again.
+// Hurry makes the next output arrive immediately. It also makes checks of the file frequent again.
 func (o *Output) Hurry() {
 	o.from.noteActivity()
 	signalOnce(o.pace.urgent)
 }
 
 const (
-	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval at which ductor
-	// updates messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
+	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to
+	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// After paceFull large reads in a row, the output counts as bulk, and reads are not delayed for paceBulk. A read is
-	// large if it has paceBig bytes or fills the buffer.
+	// After paceFull large reads in a row, the output counts as bulk, and reads are not delayed for the time paceBulk.
+	// A read is large if it has paceBig bytes or fills the buffer.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -130,18 +130,18 @@ const (
 	paceSpare = 16
 )
 
-// pace delays reads of a stream of many small pieces, so that output gathers: an agent that writes word by word would
-// otherwise wake ductor for each word. It does not delay output after a silence, in bulk, or after Hurry. It is off
-// until Gather.
+// pace delays reads of a stream of many small pieces, so that each read returns more. An agent that writes word by word
+// would otherwise wake ductor for each word. pace does not delay output after a silence, in bulk, or after Hurry. It is
+// off until Gather.
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	busy   time.Time // each read that is not large moves it by paceEvery
-	full   int       // large reads in a row
-	bulk   time.Time // until then reads are not delayed
+	busy   time.Time // paceEvery later for each read that is not large
+	full   int       // number of large reads in a row
+	bulk   time.Time // end of the period without delays
 }
 
-// read records that n bytes were read. The buffer had the size most.
+// read records a read of n bytes into a buffer of size most.
 func (p *pace) read(n, most int) {
 	if !p.on.Load() {
 		return
@@ -160,7 +160,7 @@ func (p *pace) read(n, most int) {
 	p.busy = p.busy.Add(paceEvery)
 }
 
-// wait waits for the next moment to read if the stream is busy.
+// wait waits for the next moment to read, if the stream is busy.
 func (p *pace) wait(gone <-chan struct{}) {
 	if !p.on.Load() {
 		return

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// checkEarly is the interval at which a reader checks a watched output, in case the file system does not report a
+	// checkEarly is the interval of additional checks of a watched output, in case the file system does not report a
 	// write. The interval grows while no output comes. After lastCheckAfter there are no more checks.
 	checkEarly     = 500 * time.Millisecond
 	lastCheckAfter = 15 * time.Minute
-	// pollInterval is the interval if the file system reports no writes.
+	// pollInterval is the interval of checks if the file system does not report writes.
 	pollInterval = 25 * time.Millisecond
 	// maxMissed is the number of unreported writes in a row after which the reader assumes that the file system reports
-	// none.
+	// no writes.
 	maxMissed = 2
 )
 
-// reader reads an agent's output from its file as it grows. Clients on this machine use it, and the runner for clients
-// elsewhere. One goroutine reads.
+// reader reads an agent's output from its file as the file grows. Clients on this machine use it, and the runner uses
+// it for clients elsewhere. Only one goroutine may read.
 type reader struct {
 	file  *os.File
 	path  string
 	files *writeWatch
-	freed int64 // the output before this offset is freed
+	freed int64 // output before this offset is freed
 
 	detached <-chan struct{} // closed when the reader detaches
 	ended    <-chan struct{} // closed when the end of the output is known
-	end      func() int64    // returns that end
+	end      func() int64    // returns the end of the output
 	wakes    chan struct{}   // receives a value after a write
 
-	active atomic.Int64 // last input or output, in nanoseconds since 1970
+	active atomic.Int64 // time of the last input or output, in nanoseconds since 1970
 }
 
 // noteActivity records activity, so that checks become frequent again.
 func (r *reader) noteActivity() { r.active.Store(time.Now().UnixNano()) }
 
-// read reads the output at an offset and waits for it. It returns *LostError if output is missing, io.EOF at the end of
-// the output, and ErrDetached after the reader detached.
+// read reads the output at an offset, and waits if there is none. It returns *LostError if output is missing, io.EOF at
+// the end of the output, and ErrDetached after the reader detached.
 func (r *reader) read(p []byte, at int64) (int, error) {
 	for looked := false; ; {
 		n, err := r.readAvailable(p, at)
@@ -65,7 +65,7 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 	}
 }
 
-// readAvailable reads available output. It returns 0 and no error if there is none yet.
+// readAvailable reads available output. It returns 0, nil if there is none yet.
 func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	ended := false
 	select {
@@ -97,7 +97,7 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	return 0, nil
 }
 
-// size returns the current size of the file, or otherwise if it is unknown.
+// size returns the current size of the file, or the argument otherwise if the size is unknown.
 func (r *reader) size(otherwise int64) int64 {
 	info, err := r.file.Stat()
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *reader) size(otherwise int64) int64 {
 	return info.Size()
 }
 
-// firstKept returns the offset of the first byte from at on that is not freed. p is the output that was read there.
+// firstKept returns the offset of the first byte, from at on, that is not freed. p is the output that was read at at.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -121,12 +121,12 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if err != nil || data <= at { // the agent printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // its head may be freed too, because a hole only covers whole blocks
+	block := make([]byte, 4<<10) // its first bytes may be freed too, because a hole covers only whole blocks
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a write or for the next check. looked is true if it was a check.
+// wait waits for a write or for the next check. looked is true if the check came first.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
 	if r.size(at) != at { // written before the watch was armed
@@ -154,10 +154,10 @@ type writeWatch struct {
 	watcher *inotify.Watcher // nil if inotify is not available
 
 	mu     sync.Mutex
-	missed int // checks in a row that found an unreported write
+	missed int // number of checks in a row that found an unreported write
 }
 
-// arm wakes a reader at the next write, and returns the interval at which it should check anyway.
+// arm makes the next write wake a reader. It returns the interval of additional checks.
 func (a *writeWatch) arm(r *reader) (every time.Duration) {
 	if a.watcher == nil || a.watcher.Arm(r.path, r.wakes, func() { a.reported(r.wakes) }) != nil {
 		return pollInterval
@@ -177,7 +177,7 @@ func (a *writeWatch) reported(wakes chan<- struct{}) {
 	signalOnce(wakes)
 }
 
-// recordMissed records that a check found an unreported write, unless the watch has just reported it.
+// recordMissed records that a check found an unreported write, unless the watch has just reported the write.
 func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +186,7 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	}
 }
 
-// pull reads output for a client that cannot open the journal, and waits for it.
+// pull reads output for a client that cannot open the journal. It waits if there is none.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	a.mu.Lock()
 	owned := a.owner == c
@@ -203,7 +203,7 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	buf := make([]byte, min(max(q.Length, 1), maxPull))
 	n, err := from.read(buf, q.Offset)
 	switch {
-	case errors.Is(err, ErrDetached): // the run was collected, or the client is gone
+	case errors.Is(err, ErrDetached): // the run was collected, or the client has left
 		return r, syscall.ENOENT
 	case err == io.EOF:
 		status := a.status()

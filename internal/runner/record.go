@@ -24,7 +24,7 @@ const (
 	errFile    = "err"
 )
 
-// record is the content of run.json: the data of a run that is known before its agent starts.
+// record is the content of run.json: the properties of a run that are known before its agent starts.
 type record struct {
 	Version int               `json:"version"`
 	ID      string            `json:"id"`
@@ -34,11 +34,11 @@ type record struct {
 	Dir     string            `json:"dir,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  Limits            `json:"limits"`
-	Group   string            `json:"group,omitempty"` // the control group
-	// inode of our end of standard input, which the agent holds a duplicate of
+	Group   string            `json:"group,omitempty"` // control group
+	// Socket is the inode of the runner's end of standard input. The agent has a duplicate of this end.
 	Socket uint64 `json:"socket,omitempty"`
-	// OOMKills is the number of OOM kills in the runner's control group when the run started. It is nil if the kernel
-	// does not count them.
+	// OOMKills is the number of OOM kills in the runner's control group at the start of the run. It is nil if the
+	// kernel does not count them.
 	OOMKills *int64 `json:"oom_kills,omitempty"`
 }
 
@@ -64,24 +64,24 @@ func (r record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, r.ID, recordFile), append(raw, '\n'), 0o600)
 }
 
-// The kinds of lines in a run's log, each with its fields.
+// Kinds of lines in a run's log, with their fields.
 const (
-	lineAgent  = "agent"  // process id, start
-	lineBegin  = "begin"  // request, bytes: a write to the input begins
-	lineEnd    = "end"    // bytes: the write ended
+	lineAgent  = "agent"  // PID, start time
+	lineBegin  = "begin"  // request, number of bytes: start of a write to the input
+	lineEnd    = "end"    // number of bytes: end of the write
 	lineClosed = "closed" // the input was closed
-	lineTime   = "time"   // offset of output, time of the write in microseconds since 1970
+	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
 	lineAge    = "age"    // time since boot from which the age counts, in nanoseconds; limits
 	lineBy     = "by"     // a By constant
-	lineFreed  = "freed"  // offset: the output before it is freed
+	lineFreed  = "freed"  // offset before which the output is freed
 	lineStatus = "status" // Status
 )
 
-// history is the content of a log.
+// history is the content of a run's log.
 type history struct {
 	agent       proctree.ID
 	input       int64
-	torn        bool // a write began and did not end
+	torn        bool // whether a write began and did not end
 	inputClosed bool
 	freed       int64
 	times       []int64
@@ -142,7 +142,7 @@ func (h *history) add(kind, rest string) {
 	}
 }
 
-// appendLog appends a line to the log. It ignores errors: only the next runner would need the line.
+// appendLog appends a line to the log. It ignores errors, because only the next runner would need the line.
 func (a *agent) appendLog(kind string, fields ...any) {
 	line := []byte(kind)
 	for _, f := range fields {
@@ -163,11 +163,11 @@ func (a *agent) appendLog(kind string, fields ...any) {
 	_, _ = a.log.Write(append(line, '\n'))
 }
 
-// sinceBoot returns the time since boot, including suspends. Setting the clock does not affect it.
+// sinceBoot returns the time since boot, including the time of suspends. Changes of the clock do not affect it.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0 // every supported Linux has this clock
+		return 0 // all supported Linux versions have this clock
 	}
 	return time.Duration(t.Nano())
 }
@@ -188,7 +188,8 @@ func (s *server) adoptAll() error {
 	return errors.Join(errs...)
 }
 
-// adopt adopts a run of a dead runner. A run without an agent in its log never had a client: adopt ends and deletes it.
+// adopt adopts a run of a dead runner. A run without an agent in its log never had a client, so adopt ends and deletes
+// it.
 func (s *server) adopt(id string) error {
 	rec, err := readRecord(s.dir, id)
 	h, logErr := readHistory(s.dir, id)
@@ -212,7 +213,7 @@ func (s *server) adopt(id string) error {
 	return nil
 }
 
-// continueWithoutClient continues an adopted agent if no client returns in time.
+// continueWithoutClient updates the flow of an adopted agent if no client attaches in time.
 func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
@@ -222,7 +223,7 @@ func (a *agent) continueWithoutClient() {
 	}
 }
 
-// restorePhase puts an adopted agent into its phase.
+// restorePhase sets the phase of an adopted agent.
 func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {
@@ -248,8 +249,8 @@ func (a *agent) restorePhase(h history) {
 	}
 }
 
-// parentOf reports whether an agent is our child, because this process started it before an upgrade. If so, reap
-// collects its exit.
+// parentOf reports whether an agent is a child of this process, which may have started it before an upgrade. If so,
+// reap collects its exit.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()
@@ -274,7 +275,7 @@ func (s *server) abandon(id string, rec record) error {
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
 }
 
-// makeGroup creates the control group of a run below own. It returns no group if that is impossible.
+// makeGroup creates the control group of a run below own. It returns no group if that fails.
 func makeGroup(own, root, id string) proctree.Group {
 	name, err := groupName(root, id)
 	if own == "" || err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
@@ -283,7 +284,7 @@ func makeGroup(own, root, id string) proctree.Group {
 	return proctree.Group{Path: filepath.Join(own, name)}
 }
 
-// groupPrefix returns the prefix of the groups of the runs in root.
+// groupPrefix returns the prefix of the control groups of the runs in root.
 func groupPrefix(root string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(root, &st); err != nil {
@@ -297,7 +298,8 @@ func groupName(root, id string) (string, error) {
 	return prefix + id, err
 }
 
-// group returns the control group of the run, or no group if the record has none or is not trustworthy.
+// group returns the control group of the run. It returns no group if the record contains none, or one that is not
+// trustworthy.
 func (r record) group(root string) proctree.Group {
 	name, err := groupName(root, r.ID)
 	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) ||
@@ -307,7 +309,7 @@ func (r record) group(root string) proctree.Group {
 	return proctree.Group{Path: r.Group}
 }
 
-// sweepGroups kills and removes the control groups whose runs no longer exist.
+// sweepGroups kills and removes the control groups of runs that no longer exist.
 func sweepGroups(root string, there func(id string) bool) error {
 	own, err := proctree.OwnGroup()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A relay connects a program in another environment to tools of the client. The lines of the program pass through the
+// A relay connects a program in another environment to tools of the client. Lines of the program pass through the
 // runner's connection to the client.
 
-// toolServerRelay is a relay name by which a client announces that it serves tools.
+// toolServerRelay is the relay name with which a client announces that it serves tools.
 const toolServerRelay = "serve"
 
-// maxLine limits a relayed line, and relayBuffer the lines that wait for their reader.
+// maxLine limits a relayed line. relayBuffer limits the number of lines that wait for their reader.
 const (
 	maxLine     = 16 << 20
 	relayBuffer = 64
@@ -47,7 +47,7 @@ func (s *server) relay(c *conn, name string, line []byte) error {
 	return nil
 }
 
-// otherEnd returns the connection to which lines of c go, or nil, and the name of the relay.
+// otherEnd returns the connection that receives the lines of c, or nil, and the name of the relay.
 func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,8 @@ func (s *server) endRelays(c *conn) {
 }
 
 // DialTools connects a program to the tools of the client of a directory's runner. The connection transports lines. If
-// no client serves tools, such as during a restart of ductor, DialTools returns an error, because lines would be lost.
+// no client serves tools, for example during a restart of ductor, DialTools returns an error, because lines would be
+// lost.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
@@ -120,7 +121,7 @@ func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	return theirs, nil
 }
 
-// findTools sends an empty first line, to learn whether a client serves tools.
+// findTools sends an empty first line in order to find out whether a client serves tools.
 func (f *frames) findTools(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = f.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -134,7 +135,7 @@ func (f *frames) findTools(ctx context.Context) error {
 	return err
 }
 
-// toolRelays are the relays of a client that serves tools.
+// toolRelays contains the relays of a client that serves tools.
 type toolRelays struct {
 	mu    sync.Mutex
 	serve func(net.Conn) // nil if the client serves no tools
@@ -146,8 +147,8 @@ type relayKey struct {
 	name string
 }
 
-// ServeTools makes serve handle connections from programs in the runner's environment. serve closes its connection. The
-// caller must call ServeTools before the first connection to the runner.
+// ServeTools makes serve handle connections from programs in the runner's environment. serve must close its connection.
+// The caller must call ServeTools before the client connects to a runner.
 func (c *Client) ServeTools(serve func(net.Conn)) {
 	c.tools.mu.Lock()
 	defer c.tools.mu.Unlock()
@@ -157,7 +158,7 @@ func (c *Client) ServeTools(serve func(net.Conn)) {
 	}
 }
 
-// offerTools announces to a runner that this client serves tools.
+// offerTools tells a runner that this client serves tools.
 func (c *Client) offerTools(ctx context.Context, l *link) error {
 	c.tools.mu.Lock()
 	serves := c.tools.serve != nil
@@ -169,10 +170,10 @@ func (c *Client) offerTools(ctx context.Context, l *link) error {
 	if errors.Is(err, ErrGone) {
 		return err
 	}
-	return nil // a runner of an older build has no relays
+	return nil // a runner of an older build does not support relays
 }
 
-// forward forwards a line to its relay. It ends a relay whose reader is far behind.
+// forward forwards a line to its relay. It ends a relay whose reader is too slow.
 func (t *toolRelays) forward(c *Client, l *link, r reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +232,7 @@ func (t *toolRelays) serveRelay(key relayKey, lines <-chan []byte, serve func(ne
 		}
 	}
 	_ = ours.Close()
-	_ = key.link.send(request{Op: opRelay, Run: key.name}, nil) // fails only if the connection broke
+	_ = key.link.send(request{Op: opRelay, Run: key.name}, nil) // fails only if the connection has broken
 	t.mu.Lock()
 	if lines := t.open[key]; lines != nil {
 		delete(t.open, key)

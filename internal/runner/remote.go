@@ -11,35 +11,35 @@ import (
 	"time"
 )
 
-// Remote is an environment whose runner and files are not on this machine, such as a container. Its first process is
-// Hold; see Inside. Safe for concurrent use.
+// Remote is an environment whose runner and files are not on this machine, such as a container. The environment's first
+// process is Hold; see Inside. Safe for concurrent use.
 type Remote interface {
-	// Dial starts Connect there and returns its standard input and output as a connection. ctx limits the start. An
-	// error matching ErrNoEnvironment means that the environment does not exist, so that no run can be alive. With
-	// Make, the text of an error is for users.
+	// Dial starts Connect in the environment. It returns Connect's standard input and output as a connection. ctx
+	// limits the start. An error that matches ErrNoEnvironment means that the environment does not exist, so no run can
+	// be alive. With Make, the error text is for users.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
-	// Restart kills all processes there and starts the environment again.
+	// Restart kills all processes in the environment, and starts the environment again.
 	Restart(ctx context.Context) error
-	// Program returns the identity of the program that the runner there should be, and its file on this machine.
-	// Without an identity, any program is fine.
+	// Program returns the identity of the program that should be the runner in the environment, and the path of its
+	// file on this machine. An empty identity means that any program is acceptable.
 	Program() (id, path string)
 }
 
-// Effort is how much a client may do to reach a runner.
+// Effort determines how much a client may do to reach a runner.
 type Effort int
 
-// The efforts, from the least to the greatest.
+// Effort values, from least to greatest.
 const (
-	AsIs   Effort = iota // connect to a running environment only
-	Revive               // also start an environment that exists
+	AsIs   Effort = iota // only connect to a running environment
+	Revive               // also start an existing environment
 	Make                 // also create a missing environment
 )
 
-// ErrNoEnvironment means that an environment does not exist, and so none of its runs.
+// ErrNoEnvironment means that an environment and its runs do not exist.
 var ErrNoEnvironment = errors.New("the environment does not exist")
 
-// LostEnvironmentError means that the connection to a run's environment is lost, permanently or for longer than a
-// reader waits. The run may continue until it counts as orphaned.
+// LostEnvironmentError means that the connection to a run's environment is lost, permanently or for longer than
+// maxAway. The run may continue until it counts as orphaned.
 type LostEnvironmentError struct {
 	Err error // why the environment is unreachable
 }
@@ -52,21 +52,21 @@ func (e *LostEnvironmentError) Unwrap() error { return e.Err }
 const (
 	// maxAway is how long another environment may be unreachable before its runs count as lost.
 	maxAway = 10 * time.Second
-	// greetWait is how long a runner elsewhere may take to answer hello.
+	// greetWait is how long a runner in another environment may take to answer hello.
 	greetWait = 30 * time.Second
 	// maxPull is the size of a request for output.
 	maxPull = 128 << 10
 )
 
-// OpenRemote returns a client of the runs in another environment. It connects when needed. The caller must Close the
-// client.
+// OpenRemote returns a client of the runs in another environment. The client connects when needed. The caller must
+// Close the client.
 func OpenRemote(r Remote) *Client {
 	c := newClient()
 	c.remote = r
 	return c
 }
 
-// reach returns a connection. With AsIs, it waits a while for an environment that is unreachable.
+// reach returns a connection. With AsIs, it waits for an unreachable environment, at most maxAway.
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
 		l, err := c.connect(ctx, max(effort, c.minEffort()))
@@ -83,8 +83,8 @@ func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// minEffort returns the effort for runs that the client already holds. On this machine, starting a runner is always
-// fine.
+// minEffort returns the effort for runs to which the client is attached. On this machine, starting a runner is always
+// allowed.
 func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive
@@ -99,14 +99,14 @@ func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 		time.Since(broke) > maxAway
 }
 
-// giveUpRuns gives up on the held runs.
+// giveUpRuns gives up all runs to which the client is attached.
 func (c *Client) giveUpRuns(err error) {
 	for _, r := range c.heldRuns() {
 		r.giveUp(err)
 	}
 }
 
-// giveUp marks the run's end as unknown, if it is not known yet.
+// giveUp marks the run's end as unknown, unless it is already known.
 func (r *Run) giveUp(err error) error {
 	r.end.mu.Lock()
 	if r.end.lost == nil {
@@ -118,14 +118,14 @@ func (r *Run) giveUp(err error) error {
 	return lost
 }
 
-// pulled is the output of a run in another environment. The runner there sends it as it grows. One goroutine reads.
+// pulled is the output of a run in another environment. The runner there sends new output. Only one goroutine may read.
 type pulled struct {
 	run      *Run
-	buffered []byte        // received but not read
-	next     *pendingReply // a request for the following output, sent in advance
+	buffered []byte        // received, but not yet read
+	next     *pendingReply // request for the next output, sent in advance
 }
 
-func (p *pulled) noteActivity()       {} // a request is always waiting at the runner
+func (p *pulled) noteActivity()       {} // the runner always has a waiting request
 func (p *pulled) reportsOffset() bool { return false }
 func (p *pulled) close()              {}
 
@@ -140,7 +140,7 @@ func (p *pulled) read(buf []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// pull waits for output or for the end of the connection.
+// pull waits for output, or for the end of the connection.
 func (p *pulled) pull(at int64) error {
 	r := p.run
 	if p.next == nil {
@@ -161,7 +161,7 @@ func (p *pulled) pull(at int64) error {
 		return ErrDetached
 	case errors.Is(err, ErrGone):
 		return nil // the next call uses a new connection
-	case errors.Is(err, syscall.ENOENT): // collected
+	case errors.Is(err, syscall.ENOENT): // the run was collected
 		r.end.finish(Status{Ended: true, OutputEnd: at}, "")
 		return io.EOF
 	case err != nil:
@@ -182,8 +182,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd sends a request that ends agents. If the environment is too full to start even Connect, it restarts the
-// environment, which ends them too.
+// askToEnd sends a request that ends agents. If no process can be started in the environment, it first restarts the
+// environment, which ends the agents, too.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -198,11 +198,11 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom means that the environment exists, but a process that was started in it to reach the runner ended
-// immediately.
+// ErrNoRoom means that the environment exists, but Connect's process there ended immediately.
 var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
-// greetRemote exchanges hello with a runner elsewhere. It upgrades the runner if it is not the expected program.
+// greetRemote sends hello to a runner in another environment. It upgrades the runner if that is not the expected
+// program.
 func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -228,8 +228,8 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	}
 }
 
-// sendProgram sends the runner a program to become, and reports whether it upgraded. A busy runner upgrades at a later
-// connection.
+// sendProgram sends a new program to the runner. It reports whether the runner upgraded. A busy runner upgrades at a
+// later connection.
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
@@ -239,8 +239,8 @@ func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	return errors.Is(err, ErrGone)
 }
 
-// LookPath finds a program by name in the environment of the runs. It checks a name with a slash as it is. It returns
-// an error matching fs.ErrNotExist if there is no such program.
+// LookPath finds a program by name in the environment of the runs. It checks a name with a slash as a path. The error
+// matches fs.ErrNotExist if the program does not exist.
 func (c *Client) LookPath(ctx context.Context, name string) (string, error) {
 	if c.remote == nil {
 		return LookPath(name)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// ErrDetached is returned by methods of a Run after Detach.
+// ErrDetached is the error of methods of a Run after Detach.
 var ErrDetached = errors.New("detached from the run")
 
-// LostError means that the output in [From, To) is no longer available.
+// LostError means that the output from offset From up to offset To is no longer available.
 type LostError struct {
 	From    int64 `json:"from"`
 	To      int64 `json:"to"`
@@ -36,16 +36,16 @@ func (e *LostError) next() int64 {
 
 const (
 	requestWait = 5 * time.Second
-	// stopSlack is how long beyond its grace period a stop may take.
+	// stopSlack is how much longer than its grace period a stop may take.
 	stopSlack = 8 * time.Second
-	// wholeInput is how much of a Write reaches the agent completely or not at all.
+	// wholeInput is the number of bytes of a Write that reach the agent completely or not at all.
 	wholeInput = 1 << 20
 )
 
-// runPhase is what a client knows about a run's end.
+// runPhase is a client's knowledge about a run's end.
 type runPhase int
 
-// The phases of a run at a client.
+// runPhase values, in order.
 const (
 	runLive   runPhase = iota
 	runExited          // Done is closed
@@ -65,15 +65,15 @@ type Run struct {
 	end    runEnd
 }
 
-// runEnd is what a client knows about the end of a run. Safe for concurrent use.
+// runEnd contains a client's knowledge about the end of a run. Safe for concurrent use.
 type runEnd struct {
 	done  chan struct{}
-	ended chan struct{} // closed at the start of phase runEnded
+	ended chan struct{} // closed when the phase becomes runEnded
 
 	mu     sync.Mutex
 	phase  runPhase
 	status Status
-	stderr string // tail of standard error, which the runner sent with the status
+	stderr string // end of standard error, which the runner sent with the status
 	lost   error  // set if the end will never be known
 }
 
@@ -96,18 +96,19 @@ func (r *Run) PID() int { return r.info.PID }
 // Info returns the state of the run when this client attached.
 func (r *Run) Info() Info { return r.info }
 
-// Stdin writes to the agent. A Write returns when the kernel has all of it for the agent. Up to a megabyte arrives
-// completely or, if this client dies meanwhile, not at all. A Write survives the death of the runner, unless that
-// interrupted it. Writes to a dead agent fail. Close sends end of file to the agent.
+// Stdin writes to the agent. A Write returns when the kernel has received all of it for the agent. If this client dies
+// during a Write of up to a megabyte, the agent receives either all of it or nothing. A Write continues after the death
+// of the runner, unless the runner died in the middle of this write. Writes to a dead agent fail. Close sends end of
+// file to the agent.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
-// Stdout reads the agent's output, from the offset at which this client attached. If output is missing, it returns
+// Stdout reads the agent's output from the offset at which this client attached. If output is missing, it returns
 // *LostError once; the next read continues after the missing part. It returns io.EOF shortly after the agent's exit,
-// even if a process that the agent started continues to write. It returns ErrDetached after Detach, and
+// even if another process of the agent continues to write. It returns ErrDetached after Detach, and
 // *LostEnvironmentError if the runner is unreachable.
 func (r *Run) Stdout() *Output { return r.out }
 
-// Offset returns the position in the output up to which it was read or lost. Attach accepts it to continue there.
+// Offset returns the position up to which the output was read or lost. Attach can continue at this position.
 func (r *Run) Offset() int64 { return r.out.position() }
 
 // StderrTail returns the last few kilobytes of standard error. After Detach it returns them only if the agent had ended
@@ -121,17 +122,17 @@ func (r *Run) StderrTail() string {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, requestWait)
 	defer cancel()
-	answer, _ := r.ask(ctx, request{Op: opStderr}) // on failure, the tail is empty
+	answer, _ := r.ask(ctx, request{Op: opStderr}) // empty on failure
 	return answer.Stderr
 }
 
-// Done is closed when the agent has exited and Exit is valid.
+// Done returns a channel that is closed when the agent has exited and Exit is valid.
 func (r *Run) Done() <-chan struct{} { return r.end.done }
 
-// Exit returns how the agent ended. It is valid after Done.
+// Exit returns how the agent ended. It is valid only after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status returns Exit and related data. It is valid after Done, and complete after the end of Stdout.
+// Status returns Exit and further facts. It is valid after Done, and complete after the end of Stdout.
 func (r *Run) Status() Status {
 	r.end.mu.Lock()
 	defer r.end.mu.Unlock()
@@ -145,10 +146,10 @@ func (e *runEnd) hasEnded() bool {
 	return e.phase == runEnded
 }
 
-// outputEnd returns the end of the output. It is valid in phase runEnded.
+// outputEnd returns the offset of the end of the output. It is valid only in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish records the end of the run, or a part of it.
+// finish records the end of the run, as far as it is known.
 func (e *runEnd) finish(status Status, stderr string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,8 +166,8 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns when the output at an offset was printed, with an error of about 100 ms or a thousandth of the run's
-// duration. It returns the zero time for output that was printed after this client attached.
+// When returns the time at which the output at an offset was printed. Its error is about 100 ms, or a thousandth of the
+// run's duration. It returns the zero time for output that was printed after this client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -179,8 +180,7 @@ func (r *Run) When(offset int64) time.Time {
 	return time.UnixMicro(t[2*n-1])
 }
 
-// Interrupt sends SIGINT to the agent's process group. It returns an error matching os.ErrProcessDone if the agent has
-// exited.
+// Interrupt sends SIGINT to the agent's process group. The error matches os.ErrProcessDone if the agent has exited.
 func (r *Run) Interrupt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestWait)
 	defer cancel()
@@ -203,7 +203,7 @@ func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Limit replaces the limits, and MaxAge counts from now. It returns once the runner has stored them.
+// Limit replaces the limits, and restarts MaxAge. It returns once the runner has stored the limits.
 func (r *Run) Limit(ctx context.Context, l Limits) error {
 	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
 		return fmt.Errorf("limit run %s: %w", r.ID(), err)
@@ -230,11 +230,11 @@ func (r *Run) Forget(ctx context.Context, offset int64) error {
 }
 
 // Stop ends the agent and all its descendants: SIGTERM, the grace period, SIGKILL, and a final check. It returns when
-// no process is left. If ctx ends, so does the grace period. It works after the agent's exit and after Detach, and a
+// no process is left. The end of ctx ends the grace period. Stop works after the agent's exit and after Detach. A
 // second Stop has no effect.
 func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 	err := r.stop(ctx, grace)
-	if errors.Is(err, syscall.ENOENT) { // the run was collected, so nothing of it runs
+	if errors.Is(err, syscall.ENOENT) { // the run was collected, so no process is left
 		err = nil
 	}
 	if err != nil {
@@ -256,8 +256,7 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Detach releases the run without changing it. The agent continues. Reads return ErrDetached. A second Detach has no
-// effect.
+// Detach detaches from the run, and the agent continues. Later reads return ErrDetached. A second Detach has no effect.
 func (r *Run) Detach() {
 	r.c.mu.Lock()
 	held, l := r.c.held.runs[r], r.c.link
@@ -278,7 +277,7 @@ type runInput struct {
 	run *Run
 
 	mu   sync.Mutex // held during a write
-	sent int64      // bytes sent since the agent started
+	sent int64      // bytes sent since the start of the agent
 }
 
 func (i *runInput) Write(p []byte) (int, error) {

@@ -18,33 +18,33 @@ import (
 	"ductor/internal/runner/fork"
 )
 
-// defaultIdle is how long a runner without an agent stays.
+// defaultIdle is how long a runner stays without an agent.
 const defaultIdle = 15 * time.Minute
 
 // server is the runner of a directory.
 type server struct {
 	dir     string
 	idle    time.Duration  // how long to stay without an agent
-	program string         // identity of our program
+	program string         // identity of this program
 	lock    *os.File       // locked while this process is the runner
 	store   fdstore.Client // connection to the first process of a container
-	agents  fork.Limits    // of the agents
-	group   string         // parent of the agents' control groups; "" if there is none
+	agents  fork.Limits    // kernel settings of the agents
+	group   string         // parent of the agents' control groups; empty if there is none
 
 	listener *net.UnixListener
 	growth   *growthWatch
 	files    writeWatch    // for clients elsewhere
-	wakes    chan struct{} // wakes keep
+	wakes    chan struct{} // wakes enforceDeadlines
 	wg       sync.WaitGroup
 	ctx      context.Context // done when the runner leaves
 	children
-	inputs   map[string]int // kept inputs of adopted runs, by run
+	inputs   map[string]int // stored inputs of adopted runs, by run
 	prepared prepared       // files of the next run
 
 	mu       sync.Mutex
 	runs     map[string]*agent
 	conns    map[*conn]bool
-	starting map[string]chan struct{} // closed when the start has ended; nil if no run may start any more
+	starting map[string]chan struct{} // closed when the start has ended, by run; nil if no run may start any more
 	idleFrom time.Duration
 }
 
@@ -52,17 +52,17 @@ type server struct {
 type conn struct {
 	frames
 	pid  int
-	gone chan struct{} // closed when it breaks
+	gone chan struct{} // closed when the connection breaks
 
-	relay  string // name of the relay, for the connection of a program; guarded by the server's mu
-	serves bool   // the client serves tools; guarded by the server's mu
+	relay  string // name of the relay, if the client is a program; guarded by the server's mu
+	serves bool   // whether the client serves tools; guarded by the server's mu
 }
 
-// replyWait is how long a client may accept no data before the runner closes its connection, so that ending agents do
-// not wait for it.
+// replyWait is how long a client may accept no data before the runner closes the connection. Otherwise ending agents
+// could wait for the client.
 const replyWait = 3 * time.Second
 
-// sendReply sends a reply. A client that misses it asks again over its next connection.
+// sendReply sends a reply. A client that misses the reply asks again through its next connection.
 func (c *conn) sendReply(r reply) {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(replyWait)) // fails only on a closed connection
 	if c.send(r, r.body) != nil {
@@ -87,7 +87,7 @@ func (s *server) remove(a *agent) {
 	s.wake()
 }
 
-// find returns a run. It waits for a run that is being started.
+// find returns a run. It waits for a run that is starting.
 func (s *server) find(id string) (*agent, error) {
 	s.mu.Lock()
 	if started := s.starting[id]; started != nil {
@@ -102,7 +102,7 @@ func (s *server) find(id string) (*agent, error) {
 	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
 }
 
-// all lists the runs, the oldest first.
+// all returns the runs, the oldest first.
 func (s *server) all() []*agent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *server) all() []*agent {
 // wake wakes enforceDeadlines.
 func (s *server) wake() { signalOnce(s.wakes) }
 
-// signalOnce wakes the goroutine that receives from a channel. The channel has a buffer of one, which is enough.
+// signalOnce wakes the goroutine that receives from a channel. The channel has a buffer of one, which is sufficient.
 func signalOnce(wakes chan<- struct{}) {
 	select {
 	case wakes <- struct{}{}:
@@ -127,7 +127,7 @@ func (s *server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as too many open files
+		if err != nil { // for example, too many open files
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -140,7 +140,8 @@ func (s *server) accept() {
 	}
 }
 
-// peer returns the process at the other end, which must belong to this user or to root.
+// peer returns the PID of the process at the other end. It returns an error unless that process belongs to this user or
+// to root.
 func peer(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -159,7 +160,7 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection and returns when all are done. It handles attach, detach and relay in
+// serve handles the requests of a connection, and returns when all are done. It handles attach, detach and relay in
 // order, and other requests concurrently.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
@@ -172,7 +173,7 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // so that a later request finds the run
+		started, err := s.announce(q) // a later request finds the run
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -198,10 +199,10 @@ func (s *server) serve(c *conn) {
 	busy.Wait()
 	s.prepared.wait()
 	_ = c.conn.Close()
-	s.wake() // it may have been the last client
+	s.wake() // this may have been the last client
 }
 
-// broadcast reports the status of a run to all clients.
+// broadcast sends the status of a run to all clients.
 func (s *server) broadcast(a *agent) {
 	status := a.status()
 	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
@@ -213,7 +214,7 @@ func (s *server) broadcast(a *agent) {
 	}
 }
 
-// complete completes a reply to a request that ended with err.
+// complete fills in the reply to a request that ended with err.
 func (r reply) complete(q request, err error) reply {
 	r.Seq = q.Seq
 	if err != nil {
@@ -233,7 +234,7 @@ func (r reply) complete(q request, err error) reply {
 	return r
 }
 
-// handle handles a request. It passes requests about a run to agent.do.
+// handle handles a request. It passes a request about a run to agent.handle.
 func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opHello:
@@ -262,7 +263,7 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	return a.handle(c, q, body)
 }
 
-// announce records that a request starts a run. The caller calls started when the start has ended.
+// announce registers the start of a run by a request. The caller must call started when the start has ended.
 func (s *server) announce(q request) (started func(), err error) {
 	if q.Op != opStart {
 		return func() {}, nil
@@ -289,7 +290,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	}, nil
 }
 
-// awaitStarts waits for all starts in progress.
+// awaitStarts waits for all starts that are in progress.
 func (s *server) awaitStarts() {
 	s.mu.Lock()
 	starting := slices.Collect(maps.Values(s.starting))
@@ -310,7 +311,7 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	if left {
 		a.setOwner(c, nil)
 	}
-	info := a.info(false) // it may have exited already
+	info := a.info(false) // the agent may have exited already
 	return reply{Info: &info, Stderr: a.out.stderr()}, nil
 }
 
@@ -321,7 +322,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		a.out.setRead(q.Offset)
 		a.setOwner(nil, c)
 		info := a.info(false)
-		a.checkJournal() // output may be newer than the last check
+		a.checkJournal() // the output may be newer than the last check
 		info.Times = a.out.copyTimes()
 		return reply{Info: &info, Stderr: a.out.stderr()}, nil
 	case opDetach:

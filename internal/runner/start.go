@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Start starts an agent and attaches to it. ctx limits only the start. It returns an error matching fs.ErrNotExist if
-// the program does not exist, but not if the directory does not. It returns an error matching fs.ErrExist if a run with
-// the ID was not collected.
+// Start starts an agent and attaches to it. ctx limits only the start. The error matches fs.ErrNotExist if the program
+// does not exist, but not if the directory does not exist. The error matches fs.ErrExist if a run with this ID was not
+// collected.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	return run, nil
 }
 
-// beginStart registers a start. Its context ends when Close begins. The caller calls started at the end.
+// beginStart registers a start. starting ends when Close begins. The caller must call started at the end.
 func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		r, err := l.ask(ctx, request{Op: opStart, Spec: &spec}, nil)
 		var run *Run
 		switch {
-		case errors.Is(err, syscall.ESHUTDOWN): // the runner leaves
+		case errors.Is(err, syscall.ESHUTDOWN): // the runner is about to exit
 			l.awaitClose(ctx)
 			continue
 		case err == nil:
@@ -74,7 +74,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
 			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
 				errors.Is(err, ErrNoEnvironment) {
-				continue // the next runner has no such run, so start again
+				continue // the next runner does not know the run, so start again
 			}
 		}
 		if err != nil { // the agent may have started without an owner
@@ -84,16 +84,16 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 	}
 }
 
-// abandonStart ends a run whose start failed. Only start calls it.
+// abandonStart ends a run whose start failed. Only Client.start calls it.
 func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
 		ctx, cancel := context.WithTimeout(c.life.ctx, connectWait)
 		defer cancel()
-		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, it ends as an orphan
+		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, the run ends as an orphan
 	})
 }
 
-// prepare sets the run's ID and resolves its program on this machine.
+// prepare sets the run's ID, and resolves the program on this machine.
 func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	if ctx.Err() != nil {
 		return spec, context.Cause(ctx)
@@ -107,8 +107,8 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	return spec, err
 }
 
-// resolve resolves the program in the runner's environment, and checks the Spec to return clearer errors than the
-// kernel.
+// resolve resolves the program in the runner's environment. It also checks the Spec, because its errors are clearer
+// than the kernel's.
 func (s Spec) resolve() (_ Spec, err error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
@@ -121,8 +121,8 @@ func (s Spec) resolve() (_ Spec, err error) {
 	return s, s.check()
 }
 
-// LookPath is exec.LookPath that returns an absolute path. It returns an error matching fs.ErrNotExist if there is no
-// such program.
+// LookPath is like exec.LookPath, but returns an absolute path. The error matches fs.ErrNotExist if the program does
+// not exist.
 func LookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -134,40 +134,40 @@ func LookPath(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunVar is an environment variable that marks every process of a run. It identifies processes that left the process
-// group, the session and the parent.
+// RunVar is the environment variable that marks every process of a run. It identifies even processes that left the
+// process group, the session and the parent.
 const RunVar = "DUCTOR_RUN"
 
 // Mark returns the environment entry that marks a run's processes.
 func Mark(run string) string { return RunVar + "=" + run }
 
-// Spec describes an agent to start. No shell is involved.
+// Spec describes an agent to start. The runner starts it without a shell.
 type Spec struct {
-	// ID names the run: at most 64 letters, digits, - and _. If it is empty, Start generates one. A caller that chooses
-	// the ID can find out after a crash whether the agent was started.
+	// ID identifies the run: at most 64 letters, digits, - and _. If it is empty, Start generates an ID. With its own
+	// ID, a caller can find out after a crash whether the agent was started.
 	ID string `json:"id"`
-	// Path is the program. A name without a slash is looked up in the PATH of the client, or of a runner elsewhere.
+	// Path is the program. The client, or a runner in another environment, looks up a name without a slash in its PATH.
 	Path   string            `json:"path"`
 	Args   []string          `json:"args"` // without the program itself
 	Dir    string            `json:"dir,omitempty"`
-	Env    []string          `json:"env"`              // the whole environment; RunVar is added
-	Labels map[string]string `json:"labels,omitempty"` // purpose of the run; not interpreted
+	Env    []string          `json:"env"`              // the complete environment; RunVar is added
+	Labels map[string]string `json:"labels,omitempty"` // describe the run; the runner does not interpret them
 	Limits Limits            `json:"limits"`
 }
 
-// Limits limits a run. Zero means the default, a negative duration no limit.
+// Limits limits a run. Zero means the default. A negative duration means no limit.
 type Limits struct {
-	// MaxAge is how long the agent may run after its start or the last change of limits. It includes suspends and
-	// ignores changes of the clock. Default: no limit.
+	// MaxAge is how long the agent may run after its start or the last change of the limits. The time includes
+	// suspends, and ignores changes of the clock. The default is no limit.
 	MaxAge time.Duration `json:"max_age,omitempty"`
-	// OrphanAfter is how long the agent may run without an attached client. Default: an hour.
+	// OrphanAfter is how long the agent may run without an attached client. The default is an hour.
 	OrphanAfter time.Duration `json:"orphan_after,omitempty"`
-	// LeftoverAfter is how long processes that the agent left may run without an attached client. Default: 10 s.
+	// LeftoverAfter is how long processes that the agent left may run without an attached client. The default is 10 s.
 	LeftoverAfter time.Duration `json:"leftover_after,omitempty"`
-	// Grace is the time between SIGTERM and SIGKILL if the runner itself ends the agent. Default: 5 s.
+	// Grace is the time between SIGTERM and SIGKILL if the runner itself ends the agent. The default is 5 s.
 	Grace time.Duration `json:"grace,omitempty"`
-	// MaxJournal limits the bytes of output on disk, not counting output that an attached client has not read. Default:
-	// 64 MiB.
+	// MaxJournal limits the bytes of output on disk, not counting output that an attached client has not read. The
+	// default is 64 MiB.
 	MaxJournal int64 `json:"max_journal,omitempty"`
 }
 
@@ -180,7 +180,7 @@ const (
 	maxID                = 64
 )
 
-// withDefaults replaces zero values.
+// withDefaults replaces zero values by the defaults.
 func (l Limits) withDefaults() Limits {
 	l.MaxAge = cmp.Or(l.MaxAge, -1)
 	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)
@@ -215,7 +215,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// environment returns the agent's environment: Env with the run's mark instead of any other.
+// environment returns the agent's environment: Env, with this run's mark instead of any other mark.
 func (s Spec) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(s.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
@@ -224,7 +224,7 @@ func (s Spec) environment() []string {
 
 const hidden = "***"
 
-// shown returns the command line without secrets, for display and storage. It hides values of flags and of environment
+// shown returns the command line without secrets, for display and storage. It removes values of flags and environment
 // variables whose names suggest a secret.
 func (s Spec) shown() []string {
 	var secrets []string

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Version is the protocol version of this build. A client and a runner of different versions reject each other, but
+// Version is the protocol version of this build. A client and a runner with different versions reject each other, but
 // every runner understands hello and upgrade.
 const Version = 1
 
@@ -20,9 +20,9 @@ type op string
 const (
 	opHello      op = "hello"       // Version and Program; the first request of a connection
 	opUpgrade    op = "upgrade"     // become the program at Path or in the body; runs continue
-	opStart      op = "start"       // Spec; the connection owns the run
-	opAttach     op = "attach"      // the connection owns the run from now on
-	opDetach     op = "detach"      // the connection no longer owns the run
+	opStart      op = "start"       // start the agent in Spec; the connection owns the run
+	opAttach     op = "attach"      // make the connection the owner of the run
+	opDetach     op = "detach"      // end the connection's ownership of the run
 	opWrite      op = "write"       // write the body to standard input
 	opCloseInput op = "close input" // close standard input
 	opSignal     op = "signal"      // signal the agent's process group
@@ -33,11 +33,13 @@ const (
 	opLookUp     op = "look up"     // Info of one run
 	opList       op = "list"        // Info of all runs
 	opCollect    op = "collect"     // end remaining processes and delete the run
-	// read up to Length bytes of output from Offset on; the reply waits for output or its end
+	// opPull requests up to Length bytes of output from Offset on. The reply waits for output or for the end of the
+	// output.
 	opPull     op = "pull"
 	opStderr   op = "stderr"    // the tail of standard error
 	opLookPath op = "look path" // resolve the program Path
-	// forward the body, a line, between a program here and the client that serves tools; see Client.ServeTools
+	// opRelay forwards the body, a line, between a program in the runner's environment and the client that serves
+	// tools; see Client.ServeTools.
 	opRelay op = "relay"
 )
 
@@ -58,7 +60,7 @@ type request struct {
 	Length  int           `json:"length,omitempty"`
 }
 
-// reply answers a request. With Seq zero, it reports the end of a run or a relayed line.
+// reply answers a request. If Seq is zero, it reports the end of a run, or contains a relayed line.
 type reply struct {
 	Seq     uint64  `json:"seq,omitempty"`
 	Run     string  `json:"run,omitempty"`
@@ -66,21 +68,21 @@ type reply struct {
 	Errno   int     `json:"errno,omitempty"`
 	Version int     `json:"version,omitempty"`
 	Program string  `json:"program,omitempty"`
-	PID     int     `json:"pid,omitempty"` // process ID of the runner
+	PID     int     `json:"pid,omitempty"` // PID of the runner
 	Info    *Info   `json:"info,omitempty"`
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
 	Offset  int64   `json:"offset,omitempty"` // position of the input after a write
 
-	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
-	Lost   *LostError `json:"lost,omitempty"`   // instead of output
+	Stderr string     `json:"stderr,omitempty"` // end of standard error; also sent with Status
+	Lost   *LostError `json:"lost,omitempty"`   // sent instead of missing output
 	Path   string     `json:"path,omitempty"`
-	Relay  string     `json:"relay,omitempty"` // the body is a line of this relay; an empty one ends it
+	Relay  string     `json:"relay,omitempty"` // name of the relay for a line in the body; an empty body ends the relay
 
 	body []byte // output
 }
 
-// err returns the error of the reply. It matches the system's error at the runner.
+// err returns the error of the reply. It matches the system error that occurred in the runner.
 func (r reply) err() error {
 	if r.Error == "" {
 		return nil
@@ -106,7 +108,8 @@ func (e *remoteError) Unwrap() error {
 // maxPart limits a header and a body. The largest body is a program.
 const maxPart = 32 << 20
 
-// frames reads and writes messages: the lengths of a JSON header and of a body, four bytes each, followed by both.
+// frames reads and writes messages. A message consists of the lengths of a JSON header and of a body, four bytes each,
+// and of both parts.
 type frames struct {
 	conn net.Conn
 	w    sync.Mutex
@@ -152,29 +155,29 @@ type Info struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	Command    []string          `json:"command,omitempty"` // without secrets
 	Dir        string            `json:"dir,omitempty"`
-	Runner     int               `json:"runner"` // its process id
-	PID        int               `json:"pid"`    // the agent's
+	Runner     int               `json:"runner"` // PID of the runner
+	PID        int               `json:"pid"`    // PID of the agent
 	Started    time.Time         `json:"started"`
 	Limits     Limits            `json:"limits"`
-	Alive      bool              `json:"alive"`                 // the agent runs
-	Attached   bool              `json:"attached"`              // a client owns the run
-	AttachedBy int               `json:"attached_by,omitempty"` // its process id
+	Alive      bool              `json:"alive"`                 // whether the agent is running
+	Attached   bool              `json:"attached"`              // whether a client owns the run
+	AttachedBy int               `json:"attached_by,omitempty"` // PID of the owning client
 	Processes  int               `json:"processes"`             // number of the agent's processes
-	// Members lists the first of them, the oldest first.
+	// Members lists the first of these processes, the oldest first.
 	Members   []Member `json:"members,omitempty"`
-	Memory    int64    `json:"memory"` // resident bytes of all of them; counts shared pages for each
+	Memory    int64    `json:"memory"` // resident bytes of all processes; shared pages count for each
 	OutputEnd int64    `json:"output_end"`
-	Freed     int64    `json:"freed,omitempty"` // the output before this offset is freed
+	Freed     int64    `json:"freed,omitempty"` // output before this offset is freed
 	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write, it
-	// includes that write, and the agent is ended.
+	// includes that write; the agent is then ended.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
-	InputClosed bool    `json:"input_closed,omitempty"` // standard input ends at InputEnd
+	InputClosed bool    `json:"input_closed,omitempty"` // whether standard input ends at InputEnd
 	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
 	// Problem is the reason why this Info is incomplete.
 	Problem string `json:"problem,omitempty"`
-	// Times are alternating offsets and times in microseconds since 1970: the output from an offset on was printed at
-	// that time or shortly after. Only attach returns them.
+	// Times contains offsets in the output and times in turn. The output from an offset on was printed at the following
+	// time, in microseconds since 1970, or shortly after. Only attach returns Times.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -184,35 +187,35 @@ type Member struct {
 	Name string `json:"name"`
 }
 
-// maxMembers limits the number of Members.
+// maxMembers limits the length of Info.Members.
 const maxMembers = 16
 
 // Exit describes how an agent ended.
 type Exit struct {
-	Known  bool   `json:"known"` // a runner collected the exit
+	Known  bool   `json:"known"` // whether a runner collected the exit
 	Code   int    `json:"code"`  // exit code, or minus the number of a signal
 	Signal bool   `json:"signal,omitempty"`
-	By     string `json:"by,omitempty"` // a By constant, or "" if the runner did not end it
-	// OOM means that the kernel killed it for lack of memory, as far as the runner can see. It may be set even if the
-	// exit is not known.
+	By     string `json:"by,omitempty"` // a By constant; empty if the runner did not end the agent
+	// OOM means that the kernel killed the agent for lack of memory, as far as the runner can see. It may be set even
+	// if Known is not.
 	OOM bool `json:"oom,omitempty"`
 }
 
 // Reasons why the runner ended an agent.
 const (
-	ByStop       = "stop"       // a client asked for it
+	ByStop       = "stop"       // a client requested it
 	ByMaxAge     = "max age"    // Limits.MaxAge
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
 	ByTerminated = "terminated" // a signal ended the runner
-	ByTornInput  = "torn input" // a runner died during a write to it
-	ByFullDisk   = "full disk"  // the disk is full and no output can be freed
+	ByTornInput  = "torn input" // a runner died during a write to the agent
+	ByFullDisk   = "full disk"  // the disk is full, and no output can be freed
 )
 
 // Status describes a run's end.
 type Status struct {
 	Exit
 	Exited time.Time `json:"exited,omitzero"`
-	// OutputEnd is the size of the output. It is valid if Ended is set.
+	// OutputEnd is the size of the output. It is valid only if Ended is set.
 	OutputEnd int64 `json:"output_end"`
 	Ended     bool  `json:"ended,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Limits of the search for a project's secrets.
+// Limits of the search for secrets in a project.
 const (
 	minValue   = 12 // bytes; a shorter value is more likely a word than a secret
 	maxValue   = 4 << 10
@@ -30,7 +30,7 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`)
 })
 
-// isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are not
+// isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are no
 // secrets.
 func isSecret(name, value string) bool {
 	if !secretName().MatchString(name) || len(value) < minValue || len(value) > maxValue {
@@ -51,12 +51,12 @@ func OfEnvironment(environ []string) (all []string) {
 	return all
 }
 
-// OfProject returns the secrets in the files of a directory's project. It searches the directory, its parents up to the
-// top of the repository, and its direct subdirectories. It ignores files that it cannot read.
+// OfProject returns the secrets in the files of a directory's project. It searches the directory, its direct
+// subdirectories, and its parents up to the top of the repository. It ignores files that it cannot read.
 func OfProject(dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	dirs := projectDirs(dir)
-	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // most directories have none
+	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // most directories contain no such files
 		dirs = dirs[1:]
 	}
 	for _, d := range append(dirs, subdirs(dir, entries)...) {
@@ -67,8 +67,8 @@ func OfProject(dir string) (all []string) {
 
 func isSecretFile(e os.DirEntry) bool { return slices.Contains(fileNames(), e.Name()) }
 
-// projectDirs returns a directory and, after it, its parents up to the top of the repository. Outside of a repository
-// it returns only the directory.
+// projectDirs returns a directory, followed by its parents up to the top of the repository. Outside of a repository it
+// returns only the directory.
 func projectDirs(dir string) []string {
 	var path []string
 	for d := dir; len(path) < maxParents; d = filepath.Dir(d) {
@@ -105,7 +105,8 @@ func secretsInDir(dir string) (all []string) {
 	return all
 }
 
-// secretsInFile reads a file that an agent may have created. It ignores links out of the directory, pipes and devices.
+// secretsInFile returns the secrets in a file, which an agent may have created. It ignores links out of the directory,
+// named pipes and devices.
 func secretsInFile(root *os.Root, name string) []string {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -126,7 +127,7 @@ var assignment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)$`)
 })
 
-// parseVariables returns the secrets in a file of variables.
+// parseVariables returns the secrets in a text of NAME=value lines.
 func parseVariables(text string) (all []string) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -147,7 +148,7 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns the text between quotes. The closing quote may be in a following line.
+// quotedText returns the text between quotes, and the number of following lines that it uses.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {
@@ -158,11 +159,10 @@ func quotedText(value string, following []string) (text string, lines int) {
 			return value[1:] + "\n" + strings.Join(slices.Concat(following[:i], []string{line[:at]}), "\n"), i + 1
 		}
 	}
-	return value[1:], 0 // unterminated
+	return value[1:], 0 // the closing quote is missing
 }
 
-// displayForms returns the ways in which output may show a value: as written, with real line breaks, and each of its
-// lines.
+// displayForms returns the ways in which output may show a value: as written, with real line breaks, and line by line.
 func displayForms(name, value string) (all []string) {
 	if !isSecret(name, value) {
 		return nil

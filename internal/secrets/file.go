@@ -10,7 +10,7 @@ var fileName = sync.OnceValue(func() *regexp.Regexp {
 		`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|credentials(\.(json|ya?ml|toml|db))?|secrets?\.(json|ya?ml|toml|env|txt)|.+\.(env|p12|pfx|ppk|jks|keystore|kdbx|gpg)|htpasswd|auth\.json|service[-_]account.*\.json|(.+[-_.])?kubeconfig(\.(ya?ml|json|conf))?|.+\.tfstate(\..*)?|.+\.tfvars(\.json)?|terraform\.rc)$`)
 })
 
-// IsFile reports whether files of this name usually contain passwords or keys.
+// IsFile reports whether files with this name usually contain passwords or keys.
 func IsFile(name string) bool { return fileName().MatchString(name) }
 
 var fileText = sync.OnceValue(func() *regexp.Regexp {

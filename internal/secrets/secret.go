@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Value is a secret that must appear in no log, error, argument or message. However it is printed, logged or encoded, it
-// shows as Removed, and as "" if it is empty. Only Reveal returns the value.
+// Value is a secret that must appear in no log, error, argument or message. Printing, logging and encoding show it as
+// Removed, or as "" if it is empty. Only Reveal returns the secret.
 type Value string
 
 // Reveal returns the secret.

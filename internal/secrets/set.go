@@ -1,5 +1,5 @@
-// Package secrets removes secrets from texts before they are shown or stored: from complete texts (Set.String), growing
-// ones (Stream), and all texts inside a value (Clean). It also finds secrets in the files of a project.
+// Package secrets removes secrets from texts before they are shown or stored: from complete texts (Set.String), from
+// growing texts (Stream), and from all texts inside a value (Clean). It also finds secrets in the files of a project.
 //
 // The package is NOT a protection against an agent that wants to leak a secret. For example, it does not recognize a
 // secret that is written backwards.
@@ -16,7 +16,8 @@ import (
 // Removed replaces a secret.
 const Removed = "[secret removed]"
 
-// minSecret is the minimum length of a secret in bytes. Removing "a" would leave nothing readable.
+// minSecret is the minimum length of a secret in bytes. Removing shorter secrets such as "a" would make texts
+// unreadable.
 const minSecret = 6
 
 // tokenShape describes a kind of token: a prefix and a fixed number of letters, digits and underscores.
@@ -25,8 +26,8 @@ type tokenShape struct {
 	rest  int
 }
 
-// tokenShapes returns the forms of GitHub's tokens and of ductor's own for MCP clients, which are secrets wherever they
-// come from. Each has a fixed length, so that a Stream knows where a token ends.
+// tokenShapes returns the forms of GitHub's tokens and of ductor's own tokens for MCP clients. Such a token is always a
+// secret. Each form has a fixed length, so that a Stream knows where a token ends.
 func tokenShapes() []tokenShape {
 	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82},
 		{"grant_ductor_", 52}}
@@ -38,7 +39,7 @@ const (
 	maxToken = len("github_pat_") + 82
 )
 
-// matchToken returns how many bytes at the beginning of text match a token, and whether that is a whole token.
+// matchToken returns how many bytes at the beginning of text match a token, and whether they are a whole token.
 func matchToken(text string) (n int, whole bool) {
 	if text[0] != 'g' {
 		return 0, false
@@ -65,18 +66,18 @@ func isTokenByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Set is a set of known secrets. It also matches everything that looks like a token of GitHub or of ductor. A nil Set
+// Set is a set of known secrets. It also matches everything that looks like a token of GitHub or ductor. A nil Set
 // removes nothing. A Set is immutable and safe for concurrent use.
 type Set struct {
-	words    []string // longest first
+	words    []string // the longest first
 	sorted   []string
-	prefixOf []int    // for each in sorted: the index of the longest other word that is its prefix, or -1
-	firstAt  [257]int // for each first byte: the index of its first word in sorted
+	prefixOf []int    // for each word in sorted, the index of the longest other word that is its prefix, or -1
+	firstAt  [257]int // for each first byte, the index of the first such word in sorted
 	longest  int
 }
 
-// NewSet returns a Set of words, also in the forms in which URLs and JSON write them. It ignores words shorter than
-// minSecret.
+// NewSet returns a Set of words. It also adds the forms in which URLs and JSON contain the words. It ignores words
+// shorter than minSecret.
 func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 
 // With returns a Set with additional words.
@@ -125,7 +126,7 @@ func inJSON(word string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// Words returns the secrets in all their forms, longest first.
+// Words returns the secrets in all their forms, the longest first.
 func (s *Set) Words() []string {
 	if s == nil {
 		return nil
@@ -133,8 +134,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns text without secrets. The end of text may be a cut-off secret: if it is at least the first half of a
-// secret, String removes it too.
+// String returns text without secrets. If text ends with at least the first half of a secret, String removes that half,
+// too.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -170,8 +171,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0.
 func (s *Set) matchAt(text string) int {
-	// Start with the last word that is not greater than text. If it is not a prefix of text, only words that are its
-	// own prefixes can be.
+	// Start with the last word that is not greater than text. If it is not a prefix of text, only its own prefixes can
+	// be.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])
@@ -195,8 +196,8 @@ func (s *Set) mayBePrefix(text string) bool {
 	return n > 0 && !whole
 }
 
-// isHalf reports whether text consists of at least the first half of a secret. A shorter beginning is no sign of a
-// secret, because many texts happen to end with a few of its letters.
+// isHalf reports whether text is at least the first half of a secret. A shorter beginning proves nothing, because many
+// texts end with a few letters of a secret.
 func (s *Set) isHalf(text string) bool {
 	if len(text) < minSecret {
 		return false

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// Stream removes secrets from a text that grows, and may shrink, at its end. A secret may arrive in pieces, so the
-// Stream holds back text that may be the beginning of one. It is not safe for concurrent use.
+// Stream removes secrets from a text that grows, and may shrink, at its end. It holds back text that may be the
+// beginning of a secret. Not safe for concurrent use.
 type Stream struct {
 	raw  []byte // input
 	out  []byte // output so far
-	done int    // bytes of raw that belong to no incomplete secret
+	done int    // bytes of raw before the text that is held back
 	sent int    // bytes of out that correspond to done
 }
 
-// Change updates the output: remove Retract bytes from its end, then append Text.
+// Change updates the output: it removes Retract bytes from the end, and then appends Text.
 type Change struct {
 	Retract int
 	Text    string
@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. If the input is shorter, the other bytes belong to output from
-// before the Stream began, and the Change retracts them as well.
+// Retract removes bytes from the end of the input. If the input is shorter, the rest belongs to output from before the
+// Stream began, and the Change retracts that output, too.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -39,11 +39,11 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	return c
 }
 
-// Flush outputs the text that is held back. If that is at least half of a secret, the output is Removed in its place: the text may
-// end there, as when a user aborts a turn.
+// Flush outputs the text that is held back. If the text is at least half of a secret, Flush outputs Removed instead,
+// because the text may end there, for example after an abort.
 func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
-// flushMode chooses how to handle a possible beginning of a secret at the end of the text.
+// flushMode determines how to handle a possible beginning of a secret at the end of the text.
 type flushMode int
 
 const (
@@ -61,7 +61,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // never retract text that was flushed
+			text = given // text that was flushed is not retracted
 		}
 	}
 	same := commonPrefix(given, text)
@@ -73,7 +73,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 // cleaned is the result of Set.clean.
 type cleaned struct {
 	text string
-	held int  // offset in text of a possible start of a secret, or len(text)
+	held int  // offset in text of a possible beginning of a secret, or len(text)
 	half bool // text[held:] is at least half of that secret
 	done int  // bytes of the input that later input cannot change
 	sent int  // bytes of text that correspond to done
@@ -91,7 +91,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 		}
 		n := s.matchAt(raw[i:])
 		if n > 0 && c.held < 0 && n < s.longest && s.mayBePrefix(raw[i:]) {
-			c.held = b.Len() // a longer secret may begin with this one
+			c.held = b.Len() // a longer secret may begin with this secret
 		}
 		if n > 0 {
 			b.WriteString(Removed)
@@ -111,7 +111,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 	return c
 }
 
-// commonPrefix returns the length of the longest common prefix that ends between characters.
+// commonPrefix returns the length of the longest common prefix that ends at a character boundary.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -9,7 +9,7 @@ import (
 // Hidden classifies the secrets that Clean removed from a value.
 type Hidden int
 
-// The kinds of Hidden, in ascending order.
+// Hidden values, in ascending order.
 const (
 	HiddenNothing Hidden = iota
 	HiddenWord           // only plain words: no command, path or URL
@@ -21,8 +21,8 @@ var (
 	jsonType = reflect.TypeFor[json.RawMessage]()
 )
 
-// Clean returns a copy of v without secrets. It cleans every string and json.RawMessage in it, but not texts of named
-// types, which are IDs and kinds. It does not change v.
+// Clean returns a copy of v without secrets. It cleans all strings and json.RawMessage values inside. It ignores
+// strings of named types, which are IDs and kinds. It does not change v.
 func Clean[T any](s *Set, v T) (T, Hidden) {
 	if s == nil {
 		return v, HiddenNothing
@@ -39,7 +39,7 @@ type cleaner struct {
 	hidden Hidden
 }
 
-// walk cleans a settable value. It first copies everything that the value shares with others.
+// walk cleans a settable value. It first copies the parts that the value shares with other values.
 func (c *cleaner) walk(v reflect.Value) {
 	switch {
 	case v.Type() == textType:
@@ -103,7 +103,7 @@ func (c *cleaner) json(v reflect.Value) {
 	}
 }
 
-// escaped cleans the strings of valid JSON: a program may escape characters of a secret that another one does not.
+// escaped cleans the strings of valid JSON, because programs escape the characters of a secret in different ways.
 func (c *cleaner) escaped(raw string) string {
 	var b strings.Builder
 	for {
@@ -120,7 +120,7 @@ func (c *cleaner) escaped(raw string) string {
 		quoted, text := raw[begin:end+1], ""
 		if strings.IndexByte(quoted, '\\') >= 0 && json.Unmarshal([]byte(quoted), &text) == nil {
 			if clean := c.text(text); clean != text {
-				again, _ := json.Marshal(clean) // a string always has a form
+				again, _ := json.Marshal(clean) // a string can always be encoded
 				quoted = string(again)
 			}
 		}
@@ -139,7 +139,7 @@ func (s *Set) classify(text string) Hidden {
 	return HiddenWord
 }
 
-// isWord reports whether a shell would treat the text as a plain word that is no path, URL or option.
+// isWord reports whether a shell would treat text as a plain word that is no path, URL or option.
 func isWord(text string) bool {
 	for i, r := range text {
 		switch {

@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// Errors of a Manager; match with errors.Is.
+// Errors of a Manager, for errors.Is.
 var (
 	ErrOwn       = errors.New("the unit was not written by ductor")
 	ErrNone      = errors.New("there is no unit of ductor")
 	ErrNoSystemd = errors.New("systemd is not running here")
 )
 
-// Manager controls the unit through systemd's programs and passes on their output.
+// Manager controls the unit with systemd's programs and passes on their output.
 type Manager struct {
 	Scope Scope
-	Dir   string // directory of the scope's units
+	Dir   string // directory for units of the scope
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// Dir returns the directory of a scope's units. config is the user's configuration directory.
+// Dir returns the directory for units of a scope. config is the user's configuration directory.
 func Dir(scope Scope, config string) string {
 	if scope == System {
 		return "/etc/systemd/system"
@@ -38,8 +38,8 @@ func Dir(scope Scope, config string) string {
 // Path returns the unit's file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check returns an error if Install cannot write the unit: ErrOwn if the owner has a unit of their own, or ErrNoSystemd
-// if the scope's service manager does not run.
+// Check returns an error if Install cannot write the unit: ErrOwn if the owner wrote the existing unit, or
+// ErrNoSystemd if the service manager of the scope does not run.
 func (m Manager) Check(ctx context.Context) error {
 	if err := m.checkRunning(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (m Manager) noSystemdError() error {
 	return fmt.Errorf("%w, as in most containers; start ductor run in another way", ErrNoSystemd)
 }
 
-// checkWritten returns nil if Install wrote the existing unit.
+// checkWritten returns an error if the existing unit was not written by Install.
 func (m Manager) checkWritten() error {
 	text, err := os.ReadFile(m.Path())
 	switch {
@@ -88,7 +88,7 @@ func (m Manager) checkWritten() error {
 	return nil
 }
 
-// Install writes the unit atomically, and enables and starts it. It restarts a running service, whose agents continue.
+// Install writes the unit atomically, enables it and starts it. It restarts a running service, whose agents continue.
 func (m Manager) Install(ctx context.Context, text string) error {
 	if err := m.Check(ctx); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	draft := m.Path() + ".new"
-	// systemd must be able to read the unit, which contains no secret
+	// systemd must be able to read the unit; it contains no secret.
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text)
@@ -142,7 +142,7 @@ func (m Manager) Status(ctx context.Context) error {
 	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
 }
 
-// Logs prints the newest lines of the log. With Continue it also prints new lines as they are written.
+// Logs prints the newest lines of the log. With Continue, it also prints new lines.
 func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	args := []string{"--unit=" + Name}
 	if m.Scope == User {

@@ -12,7 +12,7 @@ import (
 // Name is the unit's name without ".service".
 const Name = "ductor"
 
-// Scope selects the service manager that runs the unit.
+// Scope is the service manager that runs the unit.
 type Scope string
 
 const (
@@ -23,13 +23,13 @@ const (
 // Unit describes the unit. Program and Config are absolute paths.
 type Unit struct {
 	Scope   Scope
-	Account string // user account for scope System
+	Account string // account of the service, for System
 	Program string
 	Config  string
 	Path    string // PATH for ductor and its agents
 }
 
-// mark is the first line of each unit that this package writes.
+// mark is the first line of each unit that Install writes.
 const mark = "# Written by ductor service install; run it again after a change, or remove this line to keep your own."
 
 // Text returns the unit's content.
@@ -89,10 +89,10 @@ RestrictSUIDSGID=yes
 WantedBy=%s
 `
 
-// quoteValue quotes a value for a unit file. It also escapes percent signs, which begin specifiers.
+// quoteValue quotes a value for a unit file. It escapes percent signs, which begin specifiers.
 func quoteValue(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
 
-// quoteWord quotes a word of a command line, in which a dollar sign would begin a variable.
+// quoteWord quotes a word of a command line. It also escapes dollar signs, which begin variables.
 func quoteWord(text string) string { return strings.ReplaceAll(quoteValue(text), "$", "$$") }

@@ -17,7 +17,7 @@ import (
 const (
 	pollSeconds  = 20
 	pollRetry    = 2 * time.Second
-	maxConflicts = 3 // in a row, caused by another polling program
+	maxConflicts = 3 // conflicts in a row with another polling program
 )
 
 // Errors of Pair.
@@ -32,7 +32,7 @@ type API interface {
 	Call(ctx context.Context, method string, params, result any) error
 }
 
-// Paired is the user who sent the code.
+// Paired is the user who sent the pairing code.
 type Paired struct {
 	ID   int64
 	Name string
@@ -55,9 +55,9 @@ type update struct {
 	} `json:"message"`
 }
 
-// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE. It answers that user,
-// and no other user. It acknowledges all updates that it reads, so use it only for a bot that no user may use yet. It
-// retries network errors until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or an error of ctx.
+// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE. It answers only that
+// user. It acknowledges all updates that it reads, so use it only for a bot without users. It retries network errors
+// until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
@@ -104,7 +104,7 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	return Paired{}, nil
 }
 
-// handleError returns the error that ends the pairing. For other errors it waits and returns nil.
+// handleError returns the error that ends the pairing. After other errors it waits and returns nil.
 func (p *pairing) handleError(ctx context.Context, err error) error {
 	var no *tgapi.AnswerError
 	switch {
@@ -130,8 +130,8 @@ const (
 	right verdict = "right"
 )
 
-// classify classifies a message. Only texts that look like a code count as attempts, so that chatting strangers cannot
-// end the pairing.
+// classify classifies a message. Only texts that look like a code count as attempts, so that other messages of
+// strangers cannot end the pairing.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
@@ -149,7 +149,7 @@ func (p *pairing) classify(u update) verdict {
 	return other
 }
 
-// welcome acknowledges the update with the code, so that it does not become a prompt later, and answers the user.
+// welcome acknowledges the update that contains the code, so that it does not become a prompt, and answers the user.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()

@@ -19,12 +19,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Given contains answers that the owner gave in advance. Run asks for the empty ones.
+// Given contains answers that the owner gave on the command line. Run asks for empty ones.
 type Given struct {
 	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
-	Unattended                       bool // nobody can answer: use every preset
+	Unattended                       bool // use every preset, because no user can answer
 }
 
 // Console interacts with the owner.
@@ -36,7 +36,7 @@ type Console interface {
 	Secret(ctx context.Context, question string) (secrets.Value, error)
 }
 
-// World provides the dependencies of a setup. All fields are required.
+// World contains the dependencies of a setup. All fields are required.
 type World struct {
 	Environment config.Environment
 	Connect     func(config.Config) (API, error)
@@ -46,8 +46,8 @@ type World struct {
 }
 
 // Run asks for missing settings, shows the changes to the file at path, and writes them if the owner agrees. Before
-// that it changes nothing. It keeps comments and other keys, and makes the file readable for this user only. It returns
-// ErrStopped if ctx ends before the file is written.
+// that it changes nothing. It preserves comments and other keys, and makes the file readable for this user only. It
+// returns ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
@@ -75,12 +75,12 @@ type setup struct {
 	world   World
 	given   Given
 	path    string
-	before  []byte        // previous text of the file
-	cfg     config.Config // including the answers so far
+	before  []byte        // previous content of the file
+	cfg     config.Config // with the answers so far
 	changes []config.Change
 	api     API
-	bot     string // username
-	dir     string // working directory of agents; created after the owner agrees
+	bot     string // username of the bot
+	dir     string // working directory of agents; created when the owner has agreed
 }
 
 func (s *setup) addChange(table, key string, value any, comment string) {
@@ -98,10 +98,10 @@ func (s *setup) chooseServer(context.Context) error {
 	return nil
 }
 
-// maxCodes is how many codes the setup tries before it gives up.
+// maxCodes limits the codes that the setup shows before it gives up.
 const maxCodes = 3
 
-// askOwner takes the configured owner, or waits for a user to send a code to the bot.
+// askOwner uses the configured owner, or waits for a user to send a code to the bot.
 func (s *setup) askOwner(ctx context.Context) error {
 	users := s.cfg.Telegram.AllowedUsers
 	owner := s.given.Owner
@@ -127,7 +127,7 @@ func (s *setup) askOwner(ctx context.Context) error {
 	return nil
 }
 
-// pair shows a code, and a new one if it expires or after too many wrong attempts.
+// pair shows a code. If the code expires, or after too many wrong attempts, it shows a new one.
 func (s *setup) pair(ctx context.Context) (Paired, error) {
 	release, err := s.world.Lock(s.cfg)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *setup) askProject(ctx context.Context) error {
 	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
 	if !inside {
 		roots := []string{dir}
-		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // the owner configured them
+		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // the owner has configured other roots
 			roots = append(slices.Clone(had.Roots), dir)
 		}
 		s.cfg.Projects.Roots = roots
@@ -191,7 +191,7 @@ func (s *setup) makeDir() error {
 	return nil
 }
 
-// maxAnswers is how often the setup repeats a question after invalid answers.
+// maxAnswers limits how often the setup repeats a question after invalid answers.
 const maxAnswers = 3
 
 // askValid is givenOrAsk with a check. It repeats the question after an invalid answer.
@@ -226,7 +226,7 @@ func Agree(ctx context.Context, on Console, question string, preset string) (boo
 	}
 }
 
-// givenOrAsk returns the answer given in advance, or asks the owner.
+// givenOrAsk returns given, or asks the owner if given is empty.
 func (s *setup) givenOrAsk(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -260,7 +260,7 @@ func (s *setup) askSandbox(ctx context.Context) error {
 	return nil
 }
 
-// askAgent lists the usable agents and asks for the default one.
+// askAgent lists the usable agents and asks for the default agent.
 func (s *setup) askAgent(ctx context.Context) error {
 	preset := s.cfg.Agents.Default
 	if s.cfg.Sandbox.Mode == orchestrator.SandboxOff {
@@ -292,7 +292,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 	return nil
 }
 
-// offerAgents asks which installed agents of the catalogue to add. It adds none without the owner.
+// offerAgents asks which installed agents of the catalogue to add. If the setup is unattended, it adds none.
 func (s *setup) offerAgents(ctx context.Context) error {
 	if s.given.Unattended || s.cfg.Sandbox.Mode != orchestrator.SandboxOff {
 		return nil

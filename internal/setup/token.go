@@ -16,7 +16,7 @@ import (
 	"ductor/internal/secrets"
 )
 
-// maxTokens is how many tokens the setup tries before it gives up.
+// maxTokens limits the tokens that the setup tries before it gives up.
 const maxTokens = 3
 
 // chooseToken asks for the token until Telegram accepts it.
@@ -77,8 +77,8 @@ func (s *setup) askToken(ctx context.Context, had secrets.Value) error {
 	return nil
 }
 
-// connect calls getMe until Telegram answers. Between attempts the owner may fix the network or name a proxy. It
-// returns an error of ctx, or that Telegram rejects the token.
+// connect calls getMe until Telegram answers. Between attempts, the owner may fix the network or enter a proxy. It
+// returns an error if ctx is done or Telegram rejects the token.
 func (s *setup) connect(ctx context.Context) error {
 	for {
 		err := s.getMe(ctx)

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/secrets"
 )
 
-// header starts a new file.
+// header is the beginning of a new file.
 const header = `# ductor's configuration. Keep it private: it holds the token of your bot.
 # docs/reference.md lists every key with its default; what is not here keeps it. ductor setup changes the keys below and
 # keeps all else.

@@ -19,22 +19,22 @@ import (
 // SecretFile contains the secret of a state directory.
 const SecretFile = "socket.secret"
 
-// Reasons why a client is refused.
+// Reasons for refusing a client.
 var (
 	ErrOtherUser = errors.New("this ductor belongs to another user of this machine")
 	ErrSecret    = errors.New("the secret differs from that in the file " + SecretFile + " of ductor's state directory")
 	ErrNested    = errors.New("an agent of ductor started this program; only programs outside of agents may connect")
 )
 
-// Guard admits clients of a socket that come from outside of ductor. Such a client is a process of this user that knows
-// the secret of the state directory, and that no agent started.
+// Guard admits clients of a socket that are outside of ductor. Such a client is a process of this user that knows the
+// secret of the state directory, and that no agent has started.
 type Guard struct {
 	secret   string
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard reads the secret in dir. If the secret is missing, OpenGuard creates it. If other users could read it,
-// OpenGuard replaces it. descends reports whether an agent started a process; see host.Descends.
+// OpenGuard reads the secret in dir. If the secret is missing, or if other users could read it, OpenGuard creates a
+// new one. descends reports whether an agent started a process; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) 
 	return Guard{secret, descends}, nil
 }
 
-// ReadSecret reads the secret in dir. A client sends it to Guard.Admit.
+// ReadSecret reads the secret in dir, which a client sends to Guard.Admit.
 func ReadSecret(dir string) (string, error) {
 	f, err := os.OpenFile(filepath.Join(dir, SecretFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
@@ -74,10 +74,11 @@ func ReadSecret(dir string) (string, error) {
 	return secret, err
 }
 
-// Admit returns an error if it refuses the client at the other end of a connection. The client sent secret.
+// Admit returns an error if the client at the other end of a connection may not connect. secret is the secret that
+// the client sent.
 func (g Guard) Admit(conn net.Conn, secret string) error {
 	c, ok := conn.(*net.UnixConn)
-	if !ok { // it leads to agents elsewhere
+	if !ok { // a connection of agents in another environment
 		return ErrNested
 	}
 	pid, err := Peer(c)
@@ -96,7 +97,7 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 	return nil
 }
 
-// Peer returns the process that connected. It returns ErrOtherUser if it is not a process of this user.
+// Peer returns the pid of the process that connected. It returns ErrOtherUser if the process belongs to another user.
 func Peer(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

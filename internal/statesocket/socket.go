@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Listen creates the socket name in dir, which only this user can connect to. It replaces a socket of a previous
+// Listen creates the socket name in dir, which only this user can connect to. It replaces the socket of a previous
 // process.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,15 +28,15 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path is only valid now
+	l.SetUnlinkOnClose(false) // the path is not valid later
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// Serve calls serve for each connection, in a separate goroutine, until ctx ends. Then it closes l and the connections,
-// and waits for the goroutines. If a client connects after that, it fails immediately.
+// Serve calls serve for each connection, in its own goroutine, until ctx ends. Then it closes l and the connections,
+// and waits for the goroutines. Clients that connect after that fail immediately.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	defer stop()
 	all.Go(func() {
 		<-ctx.Done()
-		_ = l.Close() // no other code closes it
+		_ = l.Close() // only this code closes it
 	})
 	for {
 		conn, err := l.AcceptUnix()
@@ -76,8 +76,8 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// short returns a path of the socket through an open directory, because the path of a socket is limited to about a
-// hundred bytes.
+// short returns the path of the socket relative to an open directory, because the path of a socket is limited to
+// about a hundred bytes. The caller must call done.
 func short(dir, name string) (path string, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

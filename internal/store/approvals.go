@@ -13,9 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// The tables asks and ask_requests store approvals. Renaming them would need a migration and gain nothing.
+// The tables asks and ask_requests store approvals. Other names would need a migration.
 //
-// The column of agent IDs is JSON, so that one statement reads an approval, and thus one snapshot.
+// The column of agent IDs contains JSON, so that one statement reads an approval from a single snapshot.
 const (
 	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, ruled, reason, decided, sandbox`
@@ -24,10 +24,10 @@ const (
 	ORDER BY n.seq))`
 )
 
-// OpenApproval waits for the disk only if a is decided. It implements orchestrator.ApprovalStore.
+// OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if a is already decided.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
-	if a.State == orchestrator.ApprovalOpen { // a user sees it before the disk has it
+	if a.State == orchestrator.ApprovalOpen { // a user sees it before it is on the disk
 		write = db.writeLazily
 	}
 	err := write(ctx, func(t tx) error {
@@ -52,8 +52,8 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
 }
 
-// reopenRequest marks a request as waiting again, because its agent asks again. An equal request replaces the stored
-// one, which an older version may have stored without its effect.
+// reopenRequest marks a request as waiting again, because its agent asks again. It replaces the stored request by the
+// equal new request, because an older version may have stored the request without its effect.
 func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	content, err := encodeRequest(a)
 	if err == nil {
@@ -67,8 +67,8 @@ func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	return err
 }
 
-// insertRequest stores a new request. If an open approval with the same digest exists, the request joins it. Otherwise
-// the request gets a new approval. insertRequest returns the approval's ID.
+// insertRequest stores a new request and returns the ID of its approval. The request joins an open approval with the
+// same digest, or gets a new approval.
 func (t tx) insertRequest(a orchestrator.Approval, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.ApprovalOpen {
@@ -166,7 +166,7 @@ func (db *DB) DecideApproval(
 	return now, won, wrap("decide approval", err)
 }
 
-// decide changes the state of an open approval. It returns false if the approval, or the state of its turn, does not
+// decide changes the state of an open approval. It returns false if the state of the approval or of its turn does not
 // allow the decision.
 func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	answers, err := encodeList(d.Answers)
@@ -182,7 +182,7 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	return n > 0, err
 }
 
-// recordDecision stores the rule and the audit entries of a decision, and marks its updates handled.
+// recordDecision stores the rule and the audit entries of a decision, and marks the decision's updates as handled.
 func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {
@@ -255,7 +255,7 @@ func (db *DB) WithdrawApproval(
 func (db *DB) WithdrawTurn(
 	ctx context.Context, turn cli.TurnID, at time.Time,
 ) (all []orchestrator.Approval, err error) {
-	// Every turn calls this at its end, but most turns have no approvals. Those write nothing.
+	// Every turn calls this function at its end. Most turns have no approvals, and then nothing is written.
 	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string],
 		`SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
 	if err != nil || len(open) == 0 {
@@ -284,7 +284,7 @@ func (db *DB) WithdrawTurn(
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw closes an approval in any state. It changes nothing if the approval is already withdrawn.
+// withdraw closes an approval in any state. It does nothing if the approval is already withdrawn.
 func (t tx) withdraw(id string, at time.Time) error {
 	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
 		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
@@ -298,7 +298,7 @@ func (t tx) withdraw(id string, at time.Time) error {
 	return t.audit(auditEntry(a, orchestrator.AuditWithdrawn, at))
 }
 
-// requestRow stores an agent's request: an approval or questions.
+// requestRow is the stored form of an agent's request: an approval or questions.
 type requestRow struct {
 	Approval  *approvalRow   `json:"approval,omitempty"`
 	Questions []cli.Question `json:"questions,omitempty"`
@@ -317,7 +317,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		if !json.Valid(p.Input) {
 			p.Input = nil
 		}
-		p.Fields = append([]cli.Field{}, p.Fields...) // nil stands for rows of versions that did not store fields
+		p.Fields = append([]cli.Field{}, p.Fields...) // nil would mean a row of a version that did not store fields
 		row.Approval = &approvalRow{p, a.Links, a.Edits}
 	}
 	return encode(row)
@@ -330,7 +330,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // stored by such a version: show the whole input
+		if a.Request.Fields == nil { // from a version that did not store fields: show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}

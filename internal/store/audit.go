@@ -11,7 +11,7 @@ import (
 
 const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same, call`
 
-// titleBytes limits how much of a command the audit stores.
+// titleBytes limits the bytes of a command in the audit.
 const titleBytes = 500
 
 func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {

@@ -19,13 +19,13 @@ type Backup struct {
 	Bytes int64
 }
 
-// backupName is the layout of a backup's file name for package time.
+// backupName is the layout of a backup's file name, for package time.
 const backupName = "ductor-20060102T150405Z.db"
 
 // Backups lists the backups in a directory, the newest first.
 func Backups(dir string) (all []Backup) {
 	entries, _ := os.ReadDir(dir)
-	for _, e := range slices.Backward(entries) { // they are sorted by name
+	for _, e := range slices.Backward(entries) { // os.ReadDir sorts entries by name
 		made, err := time.Parse(backupName, e.Name())
 		if info, gone := e.Info(); err == nil && gone == nil && info.Mode().IsRegular() {
 			all = append(all, Backup{filepath.Join(dir, e.Name()), made, info.Size()})
@@ -34,8 +34,8 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into a directory and checks the copy. Then it deletes every older backup that is
-// past an age, or that exceeds a total size together with all newer ones. Other processes can use the database
+// BackUp copies the database at path into a directory and checks the copy. It then deletes older backups: backups past
+// an age, and backups that exceed a total size together with all newer backups. Other processes can use the database
 // meanwhile. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
 	s, err := schema()
@@ -60,7 +60,7 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 	return nil
 }
 
-// RemoveDrafts removes backups from a directory that a process was writing when it died, with their journals.
+// RemoveDrafts removes incomplete backups of dead processes from a directory, with their journals.
 func RemoveDrafts(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

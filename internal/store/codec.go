@@ -14,8 +14,8 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// JSON in the database uses types of this package, or types of the domain with JSON tags. So renaming a field of the
-// domain loses no stored data.
+// JSON in the database uses types of this package, or types of the domain with JSON tags. A renamed field of the domain
+// therefore loses no stored data.
 
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
@@ -25,7 +25,7 @@ func encode(value any) (string, error) {
 	return string(text), nil
 }
 
-// encodeList returns a list as JSON, or "" for an empty list.
+// encodeList returns a list as JSON, or "" if the list is empty.
 func encodeList[T any](list []T) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -66,11 +66,11 @@ func blob(b []byte) []byte {
 	return b
 }
 
-// nonNegative returns a limit for SQLite, which treats a negative limit as "no limit".
+// nonNegative prevents a negative limit, which SQLite would treat as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
 // scan returns a function that reads a row into a T. fields returns pointers to the fields of a T, in the order of the
-// columns. The same list can be used to insert a row.
+// columns. The same pointers can be used to insert a row.
 func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(fields(&v)...)
@@ -94,7 +94,7 @@ func (m timeColumn) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (m timeColumn) Value() (driver.Value, error) { return millis(*m.at), nil }
 
-// listColumn reads and writes a slice in a column of JSON, which is empty for an empty slice.
+// listColumn reads and writes a slice in a column of JSON. An empty slice is stored as "".
 type listColumn[T any] struct{ of *[]T }
 
 // Scan implements sql.Scanner.
@@ -109,15 +109,15 @@ func (l listColumn[T]) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert inserts a row and returns the number of inserted rows. more is appended to the statement, such as a conflict
-// clause.
+// insert inserts a row and returns the number of inserted rows. more is the end of the statement, for example a
+// conflict clause.
 func (t tx) insert(table, columns, more string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+more, fields...)
 }
 
-// onConflictReplace returns a conflict clause with which an insert replaces the row that has the same key. key is one
-// column, or several separated by ", ".
+// onConflictReplace returns a conflict clause for an insert that replaces the row with the same key. key is one column,
+// or several columns separated by ", ".
 func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {
@@ -128,14 +128,13 @@ func onConflictReplace(key, columns string) string {
 	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// upsert stores a row in the place of the one with its key.
+// upsert stores a row. It replaces the row with the same key.
 func (t tx) upsert(table, key, columns string, fields ...any) error {
 	_, err := t.insert(table, columns, onConflictReplace(key, columns), fields...)
 	return err
 }
 
-// mapNoRows returns missing instead of sql.ErrNoRows. If missing is nil, an absent row is not an error, and mapNoRows
-// returns the zero value.
+// mapNoRows replaces sql.ErrNoRows by missing. If missing is nil, it returns the zero value without an error.
 func mapNoRows[T any](v T, err, missing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
@@ -154,7 +153,7 @@ func (db *DB) exec(
 	}))
 }
 
-// execExisting executes a statement that must change a row. It returns missing if it changed none.
+// execExisting executes a statement that must change a row. It returns missing if no row was changed.
 func (t tx) execExisting(missing error, query string, args ...any) error {
 	n, err := t.Exec(query, args...)
 	if err == nil && n == 0 {

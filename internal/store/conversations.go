@@ -22,7 +22,7 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
 }
 
-// SaveConversation returns ErrNoSession if c names an unknown session.
+// SaveConversation returns ErrNoSession if c refers to an unknown session.
 func (db *DB) SaveConversation(
 	ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry,
 ) error {
@@ -92,7 +92,7 @@ type toolsRow struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// encodeTools returns a tool list as JSON, or "" if it limits nothing.
+// encodeTools returns a tool list as JSON, or "" if the list is empty.
 func encodeTools(list cli.ToolList) (string, error) {
 	if list.Empty() {
 		return "", nil
@@ -106,7 +106,7 @@ func decodeTools(text string) (cli.ToolList, error) {
 	return cli.ToolList(row), err
 }
 
-// mapForeignKey returns ErrNoSession for a violated foreign key.
+// mapForeignKey replaces the error of a violated foreign key by ErrNoSession.
 func mapForeignKey(err error) error {
 	if sqlite.IsForeignKey(err) {
 		return orchestrator.ErrNoSession
@@ -130,9 +130,9 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 	return all, wrap("list languages", err)
 }
 
-// SaveLanguage stores the language of a user or group and replaces the previous one. It shares a transaction, so that
-// the first prompt of a chat does not wait for the disk. The update that named the language is acknowledged only after
-// it is on the disk.
+// SaveLanguage stores the language of a user or group. It replaces the previous language. It uses a shared transaction,
+// so that the first prompt of a chat does not wait for the disk. ductor acknowledges the update with the language only
+// after the commit is on the disk.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
 	return wrap("save a language", db.writeShared(ctx, func(t tx) error {
 		return t.upsert("languages", "id", languageColumns, languageFields(&c)...)

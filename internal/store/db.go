@@ -1,16 +1,18 @@
 // Package store stores everything that must survive a crash in one SQLite file: the inbox, notices, cards, jobs,
 // approvals, and the choices, sessions and turns of conversations. *DB implements orchestrator.Store,
-// orchestrator.Journal, heartbeat.Store and others. Those interfaces describe its methods; comments here add only how
-// durable a write is.
+// orchestrator.Journal, heartbeat.Store and others. The interfaces describe the methods. Comments in this package only
+// add how durable a write is.
 //
-// The package contains no domain logic: other packages decide when a turn runs or a message is sent again. It does not
-// prevent two processes from using one database either; the lock file of the command does that.
+// The package contains no domain logic: other packages decide when a turn runs or when a message is sent again. It also
+// does not prevent two processes from using the same database; the lock file of the command does.
 //
-// Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions. The
-// changes of a lazy method survive the death of the process, but a power failure only after a second, or after the next
-// method that is not lazy. A method that shares its transaction with other calls returns before the commit: even the
-// death of the process loses its changes during the first milliseconds, or until the next method that does not share
-// one. Times are stored as milliseconds in UTC.
+// Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions:
+//   - The changes of a lazy method survive the death of the process at once. They survive a power failure after a
+//     second, or after the next method that is not lazy.
+//   - A method that shares its transaction with other calls returns before the commit. Even the death of the process
+//     loses its changes during the first milliseconds, or until the next method that does not share a transaction.
+//
+// Times are stored as milliseconds in UTC.
 package store
 
 import (
@@ -37,9 +39,9 @@ var (
 //go:embed sql/*.sql
 var migrations embed.FS
 
-// schema describes the database. Before a migration, sqlite makes a copy of it. CleanCopy removes the text of unhandled
-// messages from that copy: it may contain a secret, and if a user goes back to the copy, ductor must not handle the
-// message twice.
+// schema describes the database. Before a migration, package sqlite makes a copy of the database. CleanCopy removes the
+// text of unhandled messages from the copy, for two reasons. The text may contain a secret. And if a user goes back to
+// the copy, ductor must not handle a message again.
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{
@@ -55,13 +57,13 @@ type Options struct {
 	SQLite sqlite.Options
 }
 
-// DB is an open database. It is safe for concurrent use and runs one write at a time.
+// DB is an open database. Safe for concurrent use. It runs one write at a time.
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
 }
 
-// Open opens the database at path. It creates a missing one and migrates an older one; see sqlite.Open.
+// Open opens the database at path. It creates a missing database, and migrates an older one; see sqlite.Open.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	return open(ctx, path, opts, sqlite.Open)
 }
@@ -96,7 +98,7 @@ func (db *DB) Flush(context.Context) error { return wrap("flush", db.file.Flush(
 
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.file.Disk() }
 
-// RetryDisk makes the database accept writes again, unless the disk failed. It implements orchestrator.Disk.
+// RetryDisk implements orchestrator.Disk. It makes the database accept writes again, unless the disk failed.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return wrap("retry the disk", db.file.RetryDisk(ctx))
 }
@@ -104,13 +106,13 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 // Size returns the bytes of the database and its log, and the number of transactions since it was opened.
 func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
 
-// Unreadable lists the tables in which a query skipped rows because it could not decode them.
+// Unreadable lists the tables in which a query skipped rows that it could not decode.
 func (db *DB) Unreadable() []string { return db.file.Unreadable() }
 
-// Unchecked reports whether Open did not check the whole database because it is too large.
+// Unchecked reports whether Open did not check the whole database, because it is too large.
 func (db *DB) Unchecked() bool { return db.file.Unchecked() }
 
-// CheckPages reads the whole database. If it finds damage, all later writes fail.
+// CheckPages reads the whole database. After it finds damage, all writes fail.
 func (db *DB) CheckPages(ctx context.Context) error {
 	return wrap("check", db.file.CheckPages(ctx))
 }
@@ -126,27 +128,29 @@ func (db *DB) TryWrite(ctx context.Context) error {
 // tx is an open transaction. Its methods write single rows, so that a method of DB can combine several of them.
 type tx struct{ *sqlite.Tx }
 
-// write runs f in a transaction and returns once its changes are on the disk; see sqlite.DB.Write.
+// write runs f in a transaction, and returns when the changes are on the disk; see sqlite.DB.Write.
 func (db *DB) write(ctx context.Context, f func(tx) error) error {
 	return db.file.Write(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// writeLazily is write without waiting for the disk.
+// writeLazily is like write, but does not wait for the disk.
 func (db *DB) writeLazily(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteLazily(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// writeShared is write in a transaction that it shares with other writes of the same moment; see sqlite.DB.WriteShared.
+// writeShared is like writeLazily, but shares its transaction with other writes at the same moment; see
+// sqlite.DB.WriteShared.
 func (db *DB) writeShared(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteShared(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// writeSecret is write for a transaction that deletes a secret: no file of the database contains it afterwards.
+// writeSecret is like write, for a transaction that deletes a secret. Afterwards no file of the database contains the
+// secret.
 func (db *DB) writeSecret(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteSecret(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// wrap adds the failed operation to an error. It returns nil for nil.
+// wrap adds the name of the failed operation to an error. It returns nil for nil.
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -163,7 +167,7 @@ func Copy(ctx context.Context, path, target string) error {
 	return wrap("copy", sqlite.Copy(ctx, path, target, s))
 }
 
-// Check reads all of a database that no process uses; see sqlite.Check.
+// Check reads a whole database that no process uses; see sqlite.Check.
 func Check(ctx context.Context, path string) error {
 	s, err := schema()
 	if err == nil {

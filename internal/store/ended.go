@@ -18,7 +18,7 @@ func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orc
 	return db.Turn(ctx, id)
 }
 
-// AmendOutcome shares a transaction: if a power failure loses the change, the chat only offers no Undo.
+// AmendOutcome uses a shared transaction. If a power failure loses the change, the chat only lacks the Undo button.
 func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("amend the outcome of turn %s", id)
 	outcome, err := encodeOutcome(o)
@@ -30,8 +30,7 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 	}))
 }
 
-// MarkDelivered may commit together with other writes; see sqlite.DB.WriteShared. If a power failure undoes it, ductor
-// only shows the outcome twice.
+// MarkDelivered may share a transaction. If a power failure loses the change, ductor only shows the outcome twice.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeShared(ctx, func(t tx) error {
 		return t.changeEnded(id, `delivered = 1`)

@@ -10,13 +10,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// reuseAge is the age from which another update may have the ID of a stored one. Telegram sends an update again for at
+// reuseAge is the age after which another update may have the ID of a stored update. Telegram repeats an update for at
 // most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates may commit the updates together with other writes; see sqlite.DB.WriteShared. It stores an update
-// without Raw as handled. A stored update with the same ID is replaced only if it was handled and is older than
-// reuseAge.
+// AppendUpdates uses a shared transaction. It stores an update without Raw as handled. It replaces a stored update with
+// the same ID only if the stored update was handled and is older than reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
@@ -71,7 +70,7 @@ func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchest
 	return wrap("forget updates", db.writeSecret(ctx, db.finishUpdates(ids, notices)))
 }
 
-// finishUpdates returns the part of a transaction that marks updates handled and stores notices.
+// finishUpdates returns a function that marks updates as handled and stores notices, for a transaction.
 func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx) error {
 	now := millis(db.now())
 	return func(t tx) error {
@@ -87,8 +86,8 @@ func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx
 	}
 }
 
-// markHandled marks updates handled and deletes their text, which is no longer needed. It does not change the time of
-// an update that is already handled.
+// markHandled marks updates as handled and deletes their text, which is no longer needed. It keeps the time of an
+// update that was already handled.
 func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -110,13 +109,13 @@ func updateFields(u *orchestrator.Update) []any {
 	return []any{&u.ID, &u.Raw, timeColumn{&u.Received}, &u.Crashes}
 }
 
-// CountCrash records that ductor crashed. It counts the crash for every update that is not handled, and for every turn
-// that runs or whose outcome is not shown. Each of them may be the cause.
+// CountCrash counts a crash of ductor for everything that may have caused it: all unhandled updates, all running turns,
+// and all turns whose outcome is not shown.
 func (db *DB) CountCrash(ctx context.Context) error {
 	return db.setCrashes(ctx, "count a crash", "crashes + 1")
 }
 
-// ForgetCrashes resets these counts, because none of the updates and turns caused a crash.
+// ForgetCrashes resets the counts of CountCrash, because no update or turn caused a crash.
 func (db *DB) ForgetCrashes(ctx context.Context) error {
 	return db.setCrashes(ctx, "reset crash counts", "0")
 }

@@ -33,7 +33,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
-	Of       string   `json:"rights,omitempty"` // empty stands for RightsOfJob
+	Of       string   `json:"rights,omitempty"` // empty means RightsOfJob
 }
 
 type quietRow struct {
@@ -54,7 +54,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 	}
 }
 
-// jobRights returns the stored value of Rights.Of. It is empty for RightsOfJob, the default.
+// jobRights returns the stored form of Rights.Of: "" for RightsOfJob, the default.
 func jobRights(j orchestrator.Job) string {
 	if j.Rights.Of == orchestrator.RightsOfJob {
 		return ""
@@ -62,7 +62,7 @@ func jobRights(j orchestrator.Job) string {
 	return string(j.Rights.Of)
 }
 
-// jobSource returns the stored value of Configured.
+// jobSource returns the stored form of Configured.
 func jobSource(j orchestrator.Job) string {
 	if j.Configured {
 		return configuredJob
@@ -72,7 +72,7 @@ func jobSource(j orchestrator.Job) string {
 
 const configuredJob = "config"
 
-// decodeJob decodes the fields of a job that have no column of their own.
+// decodeJob decodes the fields of a job that have no column.
 func decodeJob(text string, j *orchestrator.Job) error {
 	var r jobRow
 	if err := decode(text, &r); err != nil {

@@ -14,12 +14,12 @@ import (
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
 // SaveMessage waits for the disk only if the message has Content. It is lazy for a message that is being sent, because
-// a user waits for it, and otherwise shares a transaction.
+// a user waits for the message. Otherwise it uses a shared transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {
 	case m.Content != nil:
-	case m.State == orchestrator.Sending: // a power failure at this moment may lead to a second message
+	case m.State == orchestrator.Sending: // a power failure at this moment may cause a second message
 		write = db.writeLazily
 	default:
 		write = db.writeShared
@@ -33,7 +33,7 @@ func messageFields(m *orchestrator.Message) []any {
 }
 
 func (t tx) saveMessage(m orchestrator.Message, now int64) error {
-	// This statement does not use put, which builds its SQL each time: most calls to Telegram store a message.
+	// upsert is not used here, because it builds its SQL each time, and most calls to Telegram store a message.
 	_, err := t.Exec(`INSERT INTO messages (`+messageColumns+`, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic,
 		state = excluded.state,
@@ -46,7 +46,7 @@ func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message
 	return db.findMessage(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
 }
 
-// MessageAt returns the newest message if several had the number. It implements orchestrator.MessageStore.
+// MessageAt implements orchestrator.MessageStore. If several messages had the number, it returns the newest.
 func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return db.findMessage(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
 		WHERE chat = ? AND topic = ? AND message = ? AND message > 0 ORDER BY seq DESC LIMIT 1`, in.Chat, in.Topic, id)
@@ -83,7 +83,7 @@ func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	return all, wrap("list the rates of chats", err)
 }
 
-// SaveSendRate stores the rate of a chat and replaces the previous one.
+// SaveSendRate stores the rate of a chat. It replaces the previous rate.
 func (db *DB) SaveSendRate(ctx context.Context, r orchestrator.SendRate) error {
 	return wrap("save the rate of a chat", db.write(ctx, func(t tx) error {
 		return t.upsert("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until), millis(r.Told))
@@ -111,7 +111,8 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard is lazy. It also stores content under names that are not turns, such as drafts; Prune deletes those by age.
+// SaveCard is lazy. It also stores content under names that are not turns, such as drafts. Prune deletes such content
+// by age.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
 	return db.exec(ctx, "save card of turn "+turn, db.writeLazily,
 		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)

@@ -16,16 +16,16 @@ import (
 )
 
 // Rescue replaces a damaged database, and moves its files to a separate directory. If all rows of the damaged database
-// can be read, the new database is a copy of it. Otherwise it is a copy of the newest usable backup, or empty if no
-// backup is usable. If the new database may lack rows, some work may already have run, so ductor runs it again only if
-// a user wants that.
+// can be read, the new database is a copy of it. Otherwise the new database is a copy of the newest usable backup, or
+// empty if there is none. If the new database may lack rows, some work in it may already have been done, so ductor runs
+// that work only after a user confirms it.
 type Rescue struct {
 	Path    string
 	Cause   error  // the error of Open
-	Backups string // the directory of backups
-	// reports whether the whole output of a run from an offset can be read
+	Backups string // directory of the backups
+	// HasOutput reports whether the whole output of a run, from an offset on, can be read.
 	HasOutput func(run cli.RunID, output int64) bool
-	// returns notices for users; Rescued is filled in when Run calls it
+	// Notices returns notices for users. Rescued is complete when Run calls Notices.
 	Notices func(db *DB) ([]orchestrator.Message, error)
 	Now     func() time.Time
 	Rescued
@@ -33,20 +33,20 @@ type Rescue struct {
 
 // Rescued describes the result of a Rescue.
 type Rescued struct {
-	Dir        string    // the directory with the files of the damaged database
-	LastWrite  time.Time // the latest time at which it may have been written
-	Copied     bool      // the new database has all rows of the damaged file
+	Dir        string    // directory with the files of the damaged database
+	LastWrite  time.Time // latest possible time of the last write to the damaged database
+	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacked the last writes, because its log was lost
-	BackupTime time.Time // when the backup was made that the new database is a copy of; zero if none
+	BackupTime time.Time // time of the backup from which the new database was copied; zero if none
 }
 
-// Complete reports whether the new database has everything that was written.
+// Complete reports whether the new database contains everything that was written.
 func (r Rescued) Complete() bool { return r.Copied && !r.LostWrites }
 
-// damagedPrefix starts the name of a directory with the files of a damaged database.
+// damagedPrefix is the prefix of the names of directories with the files of damaged databases.
 const damagedPrefix = "damaged-"
 
-// Names of the new database before it replaces the damaged one: draftSuffix while it is incomplete; nextSuffix and a
+// Suffixes of the new database before it replaces the damaged one: draftSuffix while it is incomplete; nextSuffix and a
 // timestamp when it is complete.
 const (
 	draftSuffix = ".draft"
@@ -54,14 +54,14 @@ const (
 )
 
 // Run creates the new database, and then moves both databases to their places. If the process is killed, the next start
-// finishes that or starts again; see FinishRescue.
+// continues or starts again; see FinishRescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// the directory's time matters only if a file is gone
+		// The time of the directory matters only if a file is missing.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()
@@ -116,7 +116,7 @@ func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	return Open(ctx, draft, Options{Now: r.Now})
 }
 
-// prepare prepares the new database for use and stores the notices.
+// prepare prepares the new database for use, and stores the notices.
 func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	if !r.Complete() {
 		if err := r.invalidate(ctx, db); err != nil {
@@ -130,9 +130,8 @@ func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	return err
 }
 
-// invalidate prepares a database that may lack the last writes. Turns and job runs that waited in it may have run
-// since, and users may have revoked permissions. A running turn continues only if the whole output of its agent can be
-// read.
+// invalidate prepares a database that may lack the last writes. Turns and job runs that wait in it may have run since,
+// and users may have revoked permissions. A running turn continues only if the whole output of its agent can be read.
 func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
@@ -148,22 +147,22 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
-			// Telegram may send the updates of these turns again. Mark them handled.
+			// Telegram may send the updates of these turns again. Mark them as handled.
 			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
 				SELECT u.value, x'', t.queued, t.queued
 				FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
 				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may have messages of these turns that this database does not know. The messages themselves stay,
-			// because ductor still has to remove their buttons.
+			// The chat may contain messages of these turns that this database does not know. The stored messages
+			// remain, because ductor must still remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
 			`UPDATE messages SET content = NULL,
 				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
 			`UPDATE job_runs SET told = 1,
 				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
-			// Agents may have been told of entries that this database does not know it of.
+			// Agents may know more entries than this database has recorded as told to them.
 			`UPDATE agent_sessions SET offered = coalesce((SELECT max(number) FROM turns), 0)`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,
@@ -174,8 +173,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 				return err
 			}
 		}
-		// The scheduler treats this time as the effect of a clock that was set back. So it computes the next time, and
-		// does not make up for missed runs.
+		// The scheduler treats this time as the effect of a clock that was set back. It then computes the next time,
+		// and does not make up for missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err
@@ -187,8 +186,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 // rescueAlert is the key of the alert that stores the time of the last rescue.
 const rescueAlert = "rescued"
 
-// LastRescue returns the time before which a message may have been handled although the database has no trace of it. It
-// is zero without a rescue.
+// LastRescue returns a time before which ductor may have handled a message although the database does not contain it.
+// It returns zero if there was no rescue.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
@@ -197,16 +196,16 @@ func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// RecentChats lists the chats with a turn since a time, each with the topic of its last turn.
+// RecentChats returns the chats with a turn since a time, each with the topic of its last turn.
 func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.ConversationID, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM turns WHERE seq IN
 		(SELECT max(seq) FROM turns WHERE queued > ? GROUP BY chat) ORDER BY chat`, millis(since))
 	return all, wrap("list recent chats", err)
 }
 
-// FinishRescue moves the files of the damaged database at path to their directory, and a complete new database to path.
-// Every start calls it, in case the process that created the new one was killed. It does nothing without a complete new
-// database.
+// FinishRescue moves the files of the damaged database at path to their directory, and the complete new database to
+// path. Every start calls it, in case the process that created the new database was killed. It does nothing without a
+// complete new database.
 func FinishRescue(path string) error {
 	complete := withPrefix(path + nextSuffix)
 	if len(complete) == 0 {
@@ -227,7 +226,7 @@ func FinishRescue(path string) error {
 	if err != nil {
 		return fmt.Errorf("move the database aside: %w", err)
 	}
-	_ = os.Remove(aside) // fails unless it is empty
+	_ = os.Remove(aside) // fails unless the directory is empty
 	return nil
 }
 
@@ -237,10 +236,10 @@ func Lost(path, backups string) bool {
 	return (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) && len(Backups(backups)) > 0
 }
 
-// DamagedDirs lists the directories with files of damaged databases, the oldest first.
+// DamagedDirs returns the directories with files of damaged databases, the oldest first.
 func DamagedDirs(state string) []string { return withPrefix(filepath.Join(state, damagedPrefix)) }
 
-// withPrefix lists the files whose paths start with path.
+// withPrefix returns the files whose paths start with path.
 func withPrefix(path string) (all []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {

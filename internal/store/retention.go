@@ -11,7 +11,7 @@ import (
 // Pruned counts the rows that Prune deleted.
 type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 
-// pruneBatch limits the rows of one deletion, and so how long other writers wait for it.
+// pruneBatch limits the rows of one deletion, and thus the time for which other writers wait.
 const pruneBatch = 500
 
 // Prune deletes rows that are older than before and that ductor no longer needs:
@@ -22,7 +22,7 @@ const pruneBatch = 500
 //   - content that SaveCard stored under names that are not turns, such as drafts
 //
 // Turns and sessions stay, because they are the history. AuditTrail covers the audit. Prune uses small transactions. If
-// ctx ends, the counts cover the rows that it has deleted.
+// ctx ends, the counts are the rows that Prune has deleted so far.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)
@@ -67,7 +67,7 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts returns the prompts and answers of delivered turns. Deleting them empties the texts and keeps the turns,
+// Transcripts returns the prompts and answers of delivered turns. Deleting them empties the texts but keeps the turns,
 // which prevent a job or an update from running twice.
 func (db *DB) Transcripts() heartbeat.Dataset {
 	return &dataset{db: db, name: "transcripts",
@@ -95,12 +95,13 @@ func (db *DB) JobRuns() heartbeat.Dataset {
 		deletion: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?)) AND told = 1 AND ended > 0`}
 }
 
-// dataset deletes old rows of one table, or their texts.
+// dataset deletes old rows of one table, or the texts in these rows.
 type dataset struct {
 	db        *DB
 	name      string
 	selection string // selects seq, at and bytes of every row that may be deleted
-	// deletes rows by a JSON list of seq. It repeats the conditions of all: a seq may belong to another row by now
+	// deletion deletes rows by a JSON list of seq. It repeats the conditions of selection, because a seq may now belong
+	// to another row.
 	deletion string
 }
 

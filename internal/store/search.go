@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a search by words. Its time grows with the number of entries that it reads, so it reads all entries only of a
-// small scope. Of a larger one it reads the newest entries with the words.
+// Limits of a search by words. Its time grows with the number of entries that it reads. So it reads all entries only in
+// a small scope. In a larger scope it reads the newest entries with the words.
 const (
 	smallScope = 10_000 // entries
 	maxHits    = 10_000 // entries
@@ -23,25 +23,25 @@ const (
 // arguments are the arguments of a statement.
 type arguments []any
 
-// add adds an argument and returns its parameter.
+// add adds an argument. It returns the parameter that refers to the argument.
 func (a *arguments) add(value any) string {
 	*a = append(*a, value)
 	return fmt.Sprintf("?%d", len(*a))
 }
 
-// addList adds a list and returns a query of its values.
+// addList adds a list. It returns a query for the values of the list.
 func addList[T any](a *arguments, list []T) string {
-	raw, _ := json.Marshal(slices.Concat([]T{}, list)) // numbers and texts always have a form
+	raw, _ := json.Marshal(slices.Concat([]T{}, list)) // numbers and strings can always be encoded
 	return "(SELECT value FROM json_each(" + a.add(string(raw)) + "))"
 }
 
-// below returns the condition that a session works in one of the directories or below it.
+// below returns the condition that a session works in one of dirs or below it.
 func (a *arguments) below(dirs []string) string {
 	return "EXISTS (SELECT 1 FROM " + addList(a, dirs) + ` AS below
 		WHERE dir = below.value OR substr(dir, 1, length(below.value) + 1) = below.value || '/')`
 }
 
-// scope returns the condition for the sessions that a query may find, whatever their words.
+// scope returns the condition for the sessions that a query may find, before the words are compared.
 func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	in, all := q.Conversation, []string{}
 	if q.Scope.Conversation != (orchestrator.ConversationID{}) {
@@ -105,18 +105,20 @@ func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words 
 	return sqlite.Many(ctx, db.file, scanListed, statement, args...)
 }
 
-// searchStatement returns the statement that searches a small or a large scope.
+// searchStatement returns the statement for a search in a small or a large scope.
 func searchStatement(q orchestrator.SessionQuery, words string, small bool) (string, arguments) {
 	var args arguments
 	scope := args.scope(q)
-	hits := fmt.Sprintf(`(SELECT docid FROM turns_text WHERE turns_text MATCH %s LIMIT %s) h
-		CROSS JOIN turns t ON t.seq = h.docid WHERE t.session IN (SELECT id FROM sessions WHERE %s)`, args.add(words),
-		args.add(maxHits), scope)
+	sessions := `(SELECT id FROM sessions WHERE ` + scope + `)`
+	hits := `SELECT docid FROM turns_text WHERE turns_text MATCH ` + args.add(words)
 	if small {
-		hits = `(SELECT id FROM sessions WHERE ` + scope + `) s CROSS JOIN turns t ON t.session = s.id
-			WHERE t.seq IN (SELECT docid FROM turns_text WHERE turns_text MATCH ` + args.add(words) + `)`
+		hits += ` AND +docid IN (SELECT t.seq FROM ` + sessions + ` s CROSS JOIN turns t ON t.session = s.id)`
+	} else {
+		hits += ` LIMIT ` + args.add(maxHits)
 	}
-	return `WITH newest AS MATERIALIZED (SELECT t.session, max(t.seq) AS seq FROM ` + hits + ` GROUP BY t.session)
+	return `WITH newest AS MATERIALIZED (SELECT t.session, max(t.seq) AS seq
+			FROM (` + hits + `) h CROSS JOIN turns t ON t.seq = h.docid
+			WHERE t.session IN ` + sessions + ` GROUP BY t.session)
 		SELECT ` + sessionColumns + `, coalesce((SELECT t.id FROM turns t WHERE t.seq = newest.seq), ''),
 			coalesce(newest.seq, 0)
 		FROM sessions LEFT JOIN newest ON newest.session = sessions.id
@@ -124,7 +126,7 @@ func searchStatement(q orchestrator.SessionQuery, words string, small bool) (str
 		` ESCAPE '\')` + listedOrder + args.page(q), args
 }
 
-// quote fills in the excerpts of found sessions. It evaluates the words once for all of them.
+// quote fills in the excerpts of found sessions. It evaluates the words once for all sessions.
 func (db *DB) quote(ctx context.Context, words string, found []listedSession) error {
 	var hits []int64
 	for _, s := range found {
@@ -152,8 +154,8 @@ func (db *DB) quote(ctx context.Context, words string, found []listedSession) er
 	return err
 }
 
-// ftsQuery returns a full-text query for texts with all the words. A word of three letters or more also matches as a
-// prefix. It quotes every word, so that none is query syntax.
+// ftsQuery returns a full-text query for texts that contain all words. A word of three letters or more also matches as
+// a prefix. ftsQuery quotes every word, so that no word is query syntax.
 func ftsQuery(words string) string {
 	var terms []string
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -173,7 +175,7 @@ func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session with the row of its newest entry that has the words; 0 for none.
+// listedSession is a found session, with the row of its newest entry that contains the words, or 0 if there is none.
 type listedSession struct {
 	orchestrator.FoundSession
 	hit int64

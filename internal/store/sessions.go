@@ -13,13 +13,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// The column of agents' own session IDs is JSON, so that one statement reads a session, and thus one snapshot.
+// The column with agents' own session IDs contains JSON, so that one statement reads a session from a single snapshot.
 const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned,
 	archived, (SELECT coalesce(max(number), 0) FROM turns WHERE session = sessions.id),
 	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'lane', lane, 'id', id, 'told', told,
 	'upto', upto, 'offered', offered, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
 
-// CreateSession shares a transaction. The start of the turn that uses the session commits it.
+// CreateSession uses a shared transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -51,7 +51,7 @@ func (t tx) insertSession(s orchestrator.Session) error {
 	return nil
 }
 
-// Session returns a session whose AgentSessions is never nil.
+// Session returns a session. Its AgentSessions is never nil.
 func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := sqlite.OneCached(ctx, db.file, sessionSource(id), scanSession,
 		`SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
@@ -65,8 +65,8 @@ func sessionSource(id orchestrator.SessionID) sqlite.Source {
 	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
-// SetAgentSession shares a transaction: after a power failure, ductor may repeat to the agent what it already knows. It
-// returns ErrNoSession for an unknown session.
+// SetAgentSession uses a shared transaction; see sqlite.DB.WriteShared. If a power failure loses the change, ductor may
+// repeat entries that the agent already knows. It returns ErrNoSession for an unknown session.
 func (db *DB) SetAgentSession(
 	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
 ) error {
@@ -83,7 +83,7 @@ func (db *DB) SetAgentSession(
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
-// SaveBegun stores the ID of a session that an agent started for ductor. It shares a transaction.
+// SaveBegun stores the ID of a session that an agent started for ductor. It uses a shared transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
 	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
 		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
@@ -165,7 +165,7 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession shares a transaction. The start of the turn that uses the session commits it.
+// CreateOwnSession uses a shared transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -187,10 +187,10 @@ func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 	}))
 }
 
-// jobSession selects a row if session ?1 is the own one of a job.
+// jobSession selects a row if session ?1 is a job's own session.
 const jobSession = `SELECT 1 FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1`
 
-// DeleteSession does not delete the audit entries of the session.
+// DeleteSession keeps the audit entries of the session.
 func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) error {
 	err := db.write(ctx, func(t tx) error {
 		used, err := t.Exists(`SELECT 1 FROM conversations WHERE session = ?1
@@ -283,7 +283,7 @@ func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestra
 	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
 }
 
-// SaveSummary is lazy: if a power failure loses the summary, the agent writes it again.
+// SaveSummary is lazy. If a power failure loses the summary, the agent writes it again.
 func (db *DB) SaveSummary(ctx context.Context, s orchestrator.Summary) error {
 	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), db.writeLazily(ctx, func(t tx) error {
 		return t.upsert("summaries", "session", summaryColumns, summaryFields(&s)...)

@@ -37,7 +37,7 @@ func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) er
 	return t.countSpent(s)
 }
 
-// CountSpent shares a transaction.
+// CountSpent uses a shared transaction.
 func (db *DB) CountSpent(ctx context.Context, s orchestrator.Spent) error {
 	return wrap("store the usage of "+s.ID, db.writeShared(ctx, func(t tx) error { return t.countSpent(s) }))
 }
@@ -75,7 +75,7 @@ func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// lifted is stored in the column scope if all budgets are lifted for a day.
+// lifted is the value of the column scope if all budgets are lifted for a day.
 const lifted = "lifted"
 
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {
@@ -118,7 +118,7 @@ func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Ti
 			return err
 		}
 		before := cli.AccountLimits{Agent: of.Agent, Account: of.Account}
-		if decode(known, &before.Limits) != nil { // the agent reports them again
+		if decode(known, &before.Limits) != nil { // the agent reports the limits again
 			before.Limits = nil
 		}
 		merged = before.Merge(of.Limits, now)

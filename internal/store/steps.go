@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// SaveSteps stores nothing if the turn is deleted. It implements orchestrator.StepStore.
+// SaveSteps implements orchestrator.StepStore. It does nothing if the turn was deleted.
 func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []orchestrator.Step) error {
 	return wrap("save the steps of turn "+string(turn), db.writeShared(ctx, func(t tx) error {
 		if _, err := t.Exec(`DELETE FROM steps WHERE turn = ?`, string(turn)); err != nil {

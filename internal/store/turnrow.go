@@ -6,7 +6,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// outcomeRow stores an outcome. Its fields replace those of Outcome that are stored in another form.
+// outcomeRow is the stored form of an outcome. Its fields replace fields of Outcome with another stored form.
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery
@@ -68,7 +68,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	return o, nil
 }
 
-// legacyOffer returns the actions for the single offer that an older version stored.
+// legacyOffer returns the actions for the single offer in a row of an older version.
 func legacyOffer(word string) []orchestrator.Action {
 	switch word {
 	case "retry", "wait", "other-agent":
@@ -102,7 +102,7 @@ func decodeRights(text string) (orchestrator.Rights, error) {
 		Denied: row.No}}, err
 }
 
-// wantsRow stores Wants together with the style of the card and what the prompt quotes.
+// wantsRow is the stored form of Wants, together with the style of the card and the text that the prompt quotes.
 type wantsRow struct {
 	orchestrator.Wants
 	orchestrator.CardStyle

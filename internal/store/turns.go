@@ -19,13 +19,14 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes,
 	kind, role, asks, number, upto`
 
-// EnqueueTurn shares a transaction if the prompt has updates. It returns ErrNoSession if t names an unknown session.
+// EnqueueTurn uses a shared transaction if the prompt has updates. It returns ErrNoSession if t refers to an unknown
+// session.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	now := millis(db.now())
 	write := db.write
 	if len(t.Prompt.Updates) > 0 {
-		// Until it is committed the updates are pending. If it is lost, ductor handles them and enqueues the turn
-		// again.
+		// Until the commit, the updates are not marked as handled. If the transaction is lost, ductor handles them and
+		// enqueues the turn again.
 		write = db.writeShared
 	}
 	err := write(ctx, func(tx tx) error {
@@ -93,8 +94,9 @@ func (db *DB) UpdatePrompt(
 		text, listColumn[orchestrator.Attachment]{&files}, string(id))
 }
 
-// StartTurn is lazy. After a power failure no agent runs either, but a turn that started in the last second starts
-// again. It also ends the background work of the run. It returns ErrNoSession if t names an unknown session.
+// StartTurn is lazy: after a power failure, no agent is running either. A turn that started in the last second then
+// starts again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
+// session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
@@ -112,7 +114,7 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (
 	return ok && err == nil, wrap(fmt.Sprintf("start turn %s", t.ID), err)
 }
 
-// AbortTurns is lazy if it only marks the running turn. It implements orchestrator.Store.
+// AbortTurns implements orchestrator.Store. It is lazy if it only marks the running turn.
 func (db *DB) AbortTurns(
 	ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled,
 ) error {
@@ -138,7 +140,7 @@ func (db *DB) AbortTurns(
 
 const cancelQueued = `UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`
 
-// CancelTurn also marks the turn delivered, so that OpenTurns does not list it.
+// CancelTurn also marks the turn as delivered, so that OpenTurns does not list it.
 func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "cancel", id,
 		`UPDATE turns SET state = 'cancelled', steered_into = '', agent = '', model = '',
@@ -156,12 +158,12 @@ func (db *DB) changeQueued(ctx context.Context, verb string, id cli.TurnID, quer
 	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
 }
 
-// steeredUndelivered is the condition for a turn that was steered into a running one, while ductor does not know yet
-// whether it arrived.
+// steeredUndelivered is the condition for a turn that was steered into a running turn, while ductor does not know
+// whether the agent received it.
 const steeredUndelivered = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
-// FinishTurn shares a transaction that is flushed after its commit. It returns ErrNoTurn for an unknown ID, and another
-// error for a turn that is not running.
+// FinishTurn uses a shared transaction that is flushed after the commit. It returns ErrNoTurn for an unknown ID, and
+// another error for a turn that is not running.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
 	switch o.State {
@@ -197,7 +199,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}))
 }
 
-// Numbers of entries. A steered turn ends together with the turn that it was merged into.
+// Numbers of entries. A steered turn ends together with the turn into which it was steered.
 const (
 	nextNumber   = `(SELECT coalesce(max(number), 0) + 1 FROM turns WHERE number > 0)`
 	numberOfHost = `coalesce((SELECT host.number FROM turns host WHERE host.id = turns.steered_into), 0)`
@@ -210,7 +212,7 @@ func (t tx) addToSession(session string, ended time.Time, o orchestrator.Outcome
 	return err
 }
 
-// AddEntry shares a transaction that is flushed after its commit. It returns ErrNoSession for an unknown session.
+// AddEntry uses a shared transaction that is flushed after the commit. It returns ErrNoSession for an unknown session.
 func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orchestrator.Step) error {
 	op := fmt.Sprintf("store entry %s", turn.ID)
 	outcome, err := encodeOutcome(turn.Outcome)
@@ -284,8 +286,8 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History includes the turns that the session was forked with. It omits cancelled turns, because they never ran, but
-// includes steered ones, which have no answer.
+// History includes the turns that a fork shares with its original session. It omits cancelled turns, because they never
+// ran, but includes steered turns, which have no answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)
 }
@@ -293,7 +295,7 @@ func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int)
 func (db *DB) EntriesAfter(
 	ctx context.Context, id orchestrator.SessionID, after int64, limit int,
 ) ([]orchestrator.Turn, error) {
-	var all []orchestrator.Turn // newest first
+	var all []orchestrator.Turn // the newest first
 	line := ancestry{session: string(id), last: math.MaxInt64}
 	for {
 		turns, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
@@ -315,7 +317,7 @@ func (db *DB) EntriesAfter(
 	}
 }
 
-// isHistory selects the turns that are part of a history: those that ran, and steered ones.
+// isHistory is the condition for turns that are part of a history: turns that ran, and steered turns.
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 

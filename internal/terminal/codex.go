@@ -42,8 +42,8 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// splitFormer returns the program that was configured before ductor's hook, given the words of the key. had reports
-// whether the words contain ductor's hook.
+// splitFormer splits the words of the key. before is the program that was configured before ductor's hook. had
+// reports whether the words contain ductor's hook.
 func splitFormer(words []string) (before []string, had bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false
@@ -64,7 +64,7 @@ func notifyOf(text []byte) ([]string, error) {
 	return all.Notify, nil
 }
 
-// setNotify sets the key, or removes it if words is empty. It keeps all other lines.
+// setNotify sets the key, or removes it if words is empty. It preserves all other lines.
 func setNotify(text []byte, words []string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	at, end := notifyLines(lines)
@@ -80,8 +80,8 @@ func setNotify(text []byte, words []string) ([]byte, error) {
 	return next, checkOnlyNotify(text, next, words)
 }
 
-// notifyLines returns the range of lines of the key. If the key is missing, it returns an empty range at the beginning,
-// where all keys outside of tables are.
+// notifyLines returns the range of lines of the key. If the key is missing, the range is empty and at the beginning,
+// where all keys outside of tables must be.
 func notifyLines(lines []string) (at, end int) {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, "=")
@@ -101,7 +101,7 @@ func notifyLines(lines []string) (at, end int) {
 	return 0, 0
 }
 
-// checkOnlyNotify returns an error if more than the key has changed.
+// checkOnlyNotify returns an error if anything other than the key has changed.
 func checkOnlyNotify(before, after []byte, words []string) error {
 	old, now := map[string]any{}, map[string]any{}
 	err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now))

@@ -14,18 +14,18 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Verb is the first argument when a CLI runs ductor as a hook. The agent, StateFlag and ductor's state directory
-// follow.
+// Verb is the first argument of ductor when a CLI runs it as a hook. The agent, StateFlag and ductor's state
+// directory follow.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // identifies ductor's hooks: no other program uses it
-	ThenFlag  = "--then"         // precedes the program that was configured before, which runs too
+	StateFlag = "--ductor-state" // identifies ductor's hooks, because no other program uses it
+	ThenFlag  = "--then"         // precedes the program that was configured before; ductor runs it too
 )
 
 // Machine describes the environment of the CLIs and ductor.
 type Machine struct {
 	Home    string                   // the user's home directory
-	Getenv  func(name string) string // for directories that the user moved
+	Getenv  func(name string) string // returns environment variables, for directories that the user moved
 	Program string                   // absolute path of ductor
 	State   string                   // absolute path of ductor's state directory
 }
@@ -35,7 +35,7 @@ type File struct {
 	Agent         string // such as "claude"
 	Path          string
 	Before, After []byte // Before is nil if the file does not exist
-	Hooked        bool   // whether Before contains ductor's hooks
+	Hooked        bool   // Before contains ductor's hooks
 }
 
 // ErrNoCLI means that this user has never started a CLI with hooks.
@@ -61,13 +61,13 @@ func allSettings() []settings {
 	}
 }
 
-// Installed returns the settings files of the user's CLIs with ductor's hooks in After. It returns ErrNoCLI if there
-// are none.
+// Installed returns the settings files of the user's CLIs, with ductor's hooks in File.After. It returns ErrNoCLI if
+// the user has no such CLI.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.add })
 }
 
-// Uninstalled is Installed with After lacking ductor's hooks.
+// Uninstalled is like Installed, but File.After does not contain ductor's hooks.
 func (m Machine) Uninstalled() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.remove })
 }
@@ -83,7 +83,7 @@ func (m Machine) editFiles(how func(settings) edit) (files []File, err error) {
 		}
 		f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
 		if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-			f.Path = to // keep the link and write its target
+			f.Path = to // preserve the link, and write its target
 		}
 		if f.Before, err = os.ReadFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the settings of %s: %w", s.agent, err)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// jsonHooks describes the hooks of a CLI with JSON settings: each event has a list of groups, each group a list of
-// commands.
+// jsonHooks describes the hooks of a CLI with JSON settings. Each event has a list of groups, and each group a list
+// of commands.
 type jsonHooks struct {
 	agent  string
 	events []event
 }
 
-// event is an event with a hook, and the timeout that the CLI applies.
+// event is an event with a hook, and its timeout in the CLI's unit.
 type event struct {
 	name    string
 	timeout int
@@ -66,7 +66,7 @@ func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
 	return next, true, err
 }
 
-// removeOurs parses settings and removes ductor's hooks, and lists that become empty.
+// removeOurs parses settings, and removes ductor's hooks and lists that become empty.
 func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, false, nil
@@ -81,7 +81,7 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	for _, m := range slices.Clone(hooks) {
 		var groups []json.RawMessage
 		if json.Unmarshal(m.value, &groups) != nil {
-			continue // not a form that ductor writes; leave it alone
+			continue // not written by ductor, so leave it unchanged
 		}
 		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
 		if len(kept) == len(groups) {
@@ -198,7 +198,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode encodes the object with the indentation of before's second line, or else two spaces.
+// encode encodes the object with the indentation of before's second line, or with two spaces if there is none.
 func (o object) encode(before []byte) ([]byte, error) {
 	raw, err := marshal(o)
 	if err != nil {
@@ -217,7 +217,7 @@ func (o object) encode(before []byte) ([]byte, error) {
 	return append(b.Bytes(), '\n'), nil
 }
 
-// marshal encodes JSON without escaping characters for HTML.
+// marshal encodes JSON without escaping for HTML.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -14,10 +14,10 @@ import (
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // its output until it has ended, if several parts run; else nil
+	out  *os.File // its output, if several parts run; otherwise nil
 }
 
-// partsOf returns the parts that run the tests selected by args.
+// partsOf distributes the tests selected by args among parts.
 func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
@@ -27,7 +27,7 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		return nil, err
 	}
 	tests := strings.Fields(string(listed))
-	// The parts cannot share one log of the files that they use. Without it go test does not cache the result.
+	// The parts cannot share a log of used files. Without this log, go test does not cache the result.
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})
@@ -58,7 +58,8 @@ func picks(args []string) bool {
 	})
 }
 
-// self is this program. The path works even if the program's directory belongs to another user and is unreadable.
+// self is the path of this program. It works even if the program's directory belongs to another user and is
+// unreadable.
 const self = "/proc/self/exe"
 
 func (p *part) start() (err error) {
@@ -72,7 +73,7 @@ func (p *part) start() (err error) {
 	return err
 }
 
-// ended prints the output of a part, and returns its exit code.
+// ended prints the output of a part and returns its exit code.
 func (p *part) ended(status syscall.WaitStatus) int {
 	if p.out != nil {
 		size, err := p.out.Seek(0, io.SeekEnd)
@@ -83,7 +84,7 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "output of a test program:", err)
 		}
-		// Only the last part's verdict, which covers all parts, is printed.
+		// Omit the part's verdict, because the verdict of all parts is printed at the end.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
 		fmt.Print(strings.TrimSuffix(text, "\x16")) // the mark of go test -json before a verdict
 	}

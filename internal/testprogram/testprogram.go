@@ -1,5 +1,5 @@
-// Package testprogram has helpers for the test programs of all packages: whether to run long tests, and a guard that
-// ends processes that a test program leaves behind. It is for tests only.
+// Package testprogram has helpers for the test programs of all packages. They report whether to run long tests, and
+// end processes that a test program leaves behind. The package is for tests only.
 package testprogram
 
 import (
@@ -19,19 +19,19 @@ import (
 // longVar is set by scripts/test --long.
 const longVar = "DUCTOR_TEST_LONG"
 
-// Long reports whether to run the long tests, which take more than an hour. Only scripts/test --long runs them.
+// Long reports whether to run the long tests, which take more than an hour in total. Only scripts/test --long runs
+// them.
 func Long() bool { return os.Getenv(longVar) != "" }
 
 // guardedVar is set in the environment of a guarded test program and of all its processes.
 const guardedVar = "DUCTOR_TEST_GUARDED"
 
-// exitPatience is how long a process may outlive tests that passed: a runner waits a second for another client.
+// exitPatience is how long a process may outlive successful tests. A runner waits a second for another client.
 var exitPatience = 20 * time.Second
 
-// Guard starts this test program again. When that ends for any reason, Guard ends all processes that it left behind,
-// and exits. Guard returns only in the second program, which runs the tests. If the tests passed but a process does
-// not end on its own, the program fails. Call it in TestMain, after code that turns the test program into something
-// else, such as a runner.
+// Guard runs the tests in a second process of this program. When that process ends, Guard ends all processes that it
+// left behind, and exits. Guard returns only in the second process. If the tests passed but a process does not end by
+// itself, Guard fails. Call it in TestMain, after code that makes the test program something else, such as a runner.
 func Guard() { Split(1) }
 
 // Split is Guard for tests that mostly wait. It runs them in several processes at the same time, unless a flag
@@ -49,7 +49,7 @@ func Split(processes int) {
 }
 
 func guard(processes int) (code int, err error) {
-	runtime.LockOSThread() // Pdeathsig is about the thread that started the process
+	runtime.LockOSThread() // Pdeathsig applies when the thread that started the process ends
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -111,8 +111,8 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll kills all children that do not end in time. Their children become children of this process and are killed
-// too. It returns the command lines of the killed processes.
+// endAll waits for all children, and after patience kills them. Their children become children of this process, and
+// are killed too. endAll returns the command lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {

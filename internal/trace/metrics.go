@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// The metrics. Names and bounds of histograms follow the conventions.
+// The metrics. Names and histogram bounds follow the conventions.
 const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
@@ -27,10 +27,10 @@ func boundsOf(name string) []float64 {
 	return nil
 }
 
-// mostSeries limits the memory of metrics: agents may use any number of models.
+// mostSeries limits the memory of metrics, because agents may use any number of models.
 const mostSeries = 200
 
-// counted is one series of a metric since the start.
+// counted is one series of a metric, counted since the start.
 type counted struct {
 	name       string
 	attributes attributes
@@ -81,17 +81,17 @@ func described() []metric {
 // Label is an attribute of a Measure.
 type Label struct{ Key, Value string }
 
-// Measure is one series of a metric since the start.
+// Measure is one series of a metric, counted since the start.
 type Measure struct {
 	Name, Description, Unit string
-	Labels                  []Label // the same keys for all series of a metric
+	Labels                  []Label // all series of a metric have the same keys
 	Count                   int64
 	Sum                     float64
 	Bounds                  []float64 // bounds of a histogram; nil for a sum
 	Buckets                 []int64   // one more than Bounds
 }
 
-// labelsOf returns the keys of a metric. A series without an attribute has an empty value for it.
+// labelsOf returns the keys of a metric. If a series lacks an attribute, its value is empty.
 func labelsOf(name string) []string {
 	switch name {
 	case tokenUsage:
@@ -139,7 +139,7 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 	}
 	c.count++
 	c.sum += v
-	at, _ := slices.BinarySearch(boundsOf(name), v) // a bound belongs to the bucket below it
+	at, _ := slices.BinarySearch(boundsOf(name), v) // bucket bounds are inclusive
 	c.buckets[at]++
 }
 

@@ -16,35 +16,35 @@ import (
 
 // Settings configures the collector of spans and metrics of turns.
 type Settings struct {
-	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: nothing is sent
-	KeyFrom string `toml:"key_from"`                                        // the variable with the key
-	Content bool   `toml:"content"`                                         // include texts
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: send nothing
+	KeyFrom string `toml:"key_from"`                                        // name of the variable with the key
+	Content bool   `toml:"content"`                                         // include the texts of turns
 }
 
-// Options configures a Tracer. All but URL and Key are required.
+// Options configures a Tracer. All fields except URL and Key are required.
 type Options struct {
 	Settings
 	Key     string // sent as "Authorization: Bearer KEY"
 	Version string // of ductor
-	// Hide removes secrets from a text of an agent that works in dir.
+	// Hide removes secrets from a text. dir is the working directory of the agent.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Tracer records turns, and sends them every few seconds. It drops data that exceeds its limits or cannot be sent. Safe
-// for concurrent use.
+// Tracer records turns, and sends the records every few seconds. It drops data that exceeds its limits or cannot be
+// sent. Safe for concurrent use.
 type Tracer struct {
 	opts   Options
 	client *http.Client
 	began  time.Time
-	full   chan struct{} // buffer of 1: a batch is complete
+	full   chan struct{} // capacity 1: a batch is complete
 
 	mu      sync.Mutex
 	spans   []span
 	dropped int
 	series  map[string]*counted
-	changed bool // a turn was counted since the last metrics were sent
+	changed bool // a turn was counted after the last metrics were sent
 }
 
 // Limits of the data in memory and of sending it.
@@ -74,7 +74,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // if full, keep the turn's own span, the last one
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last: the turn's own span
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()
@@ -155,7 +155,7 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 		return fmt.Errorf("call the collector: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection is reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // to reuse the connection
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answers %s", answer.Status)
 	}

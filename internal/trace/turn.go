@@ -142,7 +142,7 @@ func (r *turn) common(model cli.ModelID) (a attributes) {
 	return a
 }
 
-// provider returns the conventions' name for the provider of an agent's models.
+// provider returns the name that the conventions use for the provider of an agent's models.
 func provider(agent cli.Agent) string {
 	switch agent {
 	case "claude":
@@ -165,7 +165,7 @@ func finish(r cli.Result) string {
 	return "stop"
 }
 
-// message encodes a text as a message of the conventions.
+// message encodes a text in the conventions' format for messages.
 func (r *turn) message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`

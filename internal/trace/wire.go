@@ -25,7 +25,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// attributes are named values. Empty values are omitted.
+// attributes contains named values. Empty values are omitted.
 type attributes []attribute
 
 func (a *attributes) text(key, s string) {
@@ -110,7 +110,7 @@ type spansRequest struct {
 	Resources []resourceSpans `json:"resourceSpans"`
 }
 
-// point is one series of a metric. A histogram has counts and bounds, a sum has a value.
+// point is one series of a metric. Histograms have counts and bounds, and sums have a value.
 type point struct {
 	Attributes attributes `json:"attributes,omitempty"`
 	Start      string     `json:"startTimeUnixNano"`
@@ -152,8 +152,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf derives the ID of a trace (16 bytes) or a span (8 bytes) from a name. So a process that resumes a turn continues
-// its trace.
+// idOf derives the ID of a trace (16 bytes) or span (8 bytes) from a name. So a process that resumes a turn uses the
+// same trace.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

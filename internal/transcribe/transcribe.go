@@ -26,9 +26,9 @@ import (
 
 // Limits of a transcriber's output.
 const (
-	maxText   = 64 << 10 // bytes of the transcript
+	maxText   = 64 << 10 // maximum bytes of a transcript
 	maxStderr = 2 << 10
-	pipeWait  = time.Second // for closing the pipes of a program that has exited
+	pipeWait  = time.Second // time to close the pipes of a program that has exited
 )
 
 // Errors of Transcribe.
@@ -40,15 +40,16 @@ var (
 	errTimeout = errors.New("it took too long and was ended")
 )
 
-// Settings configure how speech becomes text: either by Command or by URL. With neither it does not.
+// Settings configures how speech is converted to text: with Command or URL. If both are empty, it is not.
 type Settings struct {
-	// program and arguments; {file} stands for the audio file's path, which else becomes the last argument
+	// Command is the program with its arguments. {file} stands for the path of the audio file. If it is missing, the
+	// path becomes the last argument.
 	Command []string      `toml:"command" check:"command"`
 	URL     string        `toml:"url" check:"url" example:"https://api.openai.com/v1/audio/transcriptions"`
 	Model   string        `toml:"model" default:"whisper-1"`
-	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // the variable with its key
-	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // for one file
-	Confirm bool          `toml:"confirm"`                             // users confirm the text before an agent gets it
+	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // name of the variable with the key
+	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // timeout for one file
+	Confirm bool          `toml:"confirm"`                             // senders confirm the text first
 }
 
 // Check implements config.checker.
@@ -65,7 +66,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 type Options struct {
 	Settings
 	Env []string // complete environment of the program
-	Key string   // for the endpoint; may be empty
+	Key string   // key for the endpoint; may be empty
 }
 
 // Transcriber converts speech to text. Safe for concurrent use.
@@ -93,7 +94,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 	return clean(said)
 }
 
-// runProgram runs the program in a separate process group. At the end it kills the whole group.
+// runProgram runs the program in its own process group. At the end it kills the whole group.
 func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false
@@ -125,7 +126,7 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	return said.kept, nil
 }
 
-// withoutPath removes the program's or the file's path from an error.
+// withoutPath removes the path of the program or file from an error.
 func withoutPath(err error) error {
 	var of *exec.Error
 	if errors.As(err, &of) {
@@ -144,7 +145,7 @@ func lastLine(b []byte) string {
 	return lines[len(lines)-1]
 }
 
-// limitedWriter is a writer that stores only the first bytes.
+// limitedWriter stores only the first bytes that are written.
 type limitedWriter struct {
 	kept []byte
 	most int
@@ -171,7 +172,7 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 		return nil, withoutPath(err)
 	}
 	defer audio.Close()
-	var body bytes.Buffer // users cannot send more than 20 MB
+	var body bytes.Buffer // small, because users cannot send more than 20 MB
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", filepath.Base(file))
 	if err == nil {
@@ -188,7 +189,7 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 	if t.opts.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.opts.Key)
 	}
-	// never send the key to another host
+	// Never send the key to another host.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -220,10 +221,10 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 	return []byte(*answer.Text), nil
 }
 
-// escapeSequences matches control sequences, with which programs color their output.
+// escapeSequences matches control sequences, with which programs colour their output.
 var escapeSequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
 
-// clean removes everything but text from a transcript. It returns an error if that is no text at all.
+// clean removes everything except text from a transcript. It returns an error if the transcript is not text.
 func clean(said []byte) (string, error) {
 	text := escapeSequences().ReplaceAllString(string(said), "")
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {

@@ -74,7 +74,7 @@ func (r *Requests) waitOn(approval orchestrator.Approval, left time.Duration) {
 	}
 }
 
-// expire denies an approval that no user decided in time.
+// expire denies an approval that no user decided. It tries again while the disk is full.
 func (r *Requests) expire(id orchestrator.ApprovalID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,6 +88,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})
 	if err != nil {
 		r.log.Error("expire an approval", "err", err)
+		r.s.afterFullDisk(err, func() { r.expire(id) })
 		return
 	}
 	if !won {

@@ -215,6 +215,11 @@ func (r *Requests) withdrawn(request cli.ApprovalID) {
 	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, request, r.s.opts.Now())
 	if err != nil {
 		r.log.Error("withdraw approval", "err", err)
+		r.s.afterFullDisk(err, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.withdrawn(request)
+		})
 	}
 	if changed {
 		r.show(approval)

@@ -113,22 +113,27 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// withdrawAgain is the pause between attempts to withdraw approvals while the disk is full.
-const withdrawAgain = 5 * time.Second
+// afterFullDisk calls again after a pause if err means that the disk is full. If ductor ends before that, the next
+// process does what again would do.
+func (s *Service) afterFullDisk(err error, again func()) {
+	const pause = 5 * time.Second
+	if !errors.Is(err, orchestrator.ErrDiskFull) {
+		return
+	}
+	s.opts.After(pause, func() {
+		if leave, ok := s.opts.Enter(); ok {
+			defer leave()
+			again()
+		}
+	})
+}
 
 // WithdrawTurn closes the approvals of a turn that has ended. It retries while the disk is full.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
-	if errors.Is(err, orchestrator.ErrDiskFull) {
-		s.opts.After(withdrawAgain, func() {
-			if leave, ok := s.opts.Enter(); ok { // otherwise the next process withdraws the approvals
-				defer leave()
-				s.WithdrawTurn(context.WithoutCancel(ctx), turn)
-			}
-		})
-	}
 	if err != nil {
 		s.log.Error("withdraw the approvals of a turn", "turn", turn, "err", err)
+		s.afterFullDisk(err, func() { s.WithdrawTurn(context.WithoutCancel(ctx), turn) })
 	}
 	for _, approval := range approvals {
 		s.show(approval)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +19,36 @@ type fullStore struct {
 	until time.Time
 }
 
-func (f fullStore) WithdrawTurn(context.Context, cli.TurnID, time.Time) ([]orchestrator.Approval, error) {
+func (f fullStore) end(as orchestrator.ApprovalState) (a orchestrator.Approval, err error) {
 	if time.Now().Before(f.until) {
-		return nil, fmt.Errorf("withdraw: %w", orchestrator.ErrDiskFull)
+		return a, fmt.Errorf("end an approval: %w", orchestrator.ErrDiskFull)
 	}
-	var a orchestrator.Approval
-	a.State = orchestrator.ApprovalWithdrawn
+	a.State = as
+	return a, nil
+}
+
+func (f fullStore) WithdrawTurn(context.Context, cli.TurnID, time.Time) ([]orchestrator.Approval, error) {
+	a, err := f.end(orchestrator.ApprovalWithdrawn)
+	if err != nil {
+		return nil, err
+	}
 	return []orchestrator.Approval{a}, nil
+}
+
+func (f fullStore) WithdrawRequest(context.Context, cli.TurnID, cli.ApprovalID, time.Time) (orchestrator.Approval,
+	bool, error) {
+	a, err := f.end(orchestrator.ApprovalWithdrawn)
+	return a, err == nil, err
+}
+
+func (f fullStore) FindApproval(context.Context, orchestrator.ApprovalID) (a orchestrator.Approval, err error) {
+	return a, nil
+}
+
+func (f fullStore) DecideApproval(_ context.Context, d orchestrator.ApprovalDecision) (orchestrator.Approval, bool,
+	error) {
+	a, err := f.end(d.State)
+	return a, err == nil, err
 }
 
 type shown struct {
@@ -34,21 +58,33 @@ type shown struct {
 
 func (s *shown) ShowApproval(a orchestrator.Approval) { s.states = append(s.states, a.State) }
 
-// If an agent dies while the disk is full, its approvals lose their buttons once it has room again.
-func TestApprovalsAreWithdrawnAfterAFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		screen := &shown{}
-		s := New(Options{
-			Store: fullStore{until: time.Now().Add(time.Minute)}, Screen: screen, Now: time.Now,
-			Enter:  func() (func(), bool) { return func() {}, true },
-			After:  func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
-			Logger: slog.New(slog.DiscardHandler),
+// Approvals that end while the disk is full lose their buttons once there is room: those of an agent that died, one
+// that the agent took back, and one that no user decided in time.
+func TestApprovalsThatEndOnAFullDisk(t *testing.T) {
+	for want, end := range map[orchestrator.ApprovalState]func(s *Service, r *Requests){
+		orchestrator.ApprovalWithdrawn: func(s *Service, r *Requests) {
+			s.WithdrawTurn(context.Background(), "turn")
+			r.HandleEvent(cli.ApprovalWithdrawn{ID: "request"})
+		},
+		orchestrator.ApprovalExpired: func(_ *Service, r *Requests) { r.expire("1"); r.expire("2") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			screen := &shown{}
+			s := New(Options{
+				Store: fullStore{until: time.Now().Add(time.Minute)}, Screen: screen, Now: time.Now,
+				Enter:  func() (func(), bool) { return func() {}, true },
+				After:  func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+				Logger: slog.New(slog.DiscardHandler),
+			})
+			r := s.Open(t.Context(), RunningTurn{})
+			end(s, r)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if !slices.Equal(screen.states, []orchestrator.ApprovalState{want, want}) {
+				t.Errorf("shown: %v, want %s twice", screen.states, want)
+			}
+			r.Drain()
+			r.Close()
 		})
-		s.WithdrawTurn(t.Context(), "turn")
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		if len(screen.states) != 1 || screen.states[0] != orchestrator.ApprovalWithdrawn {
-			t.Errorf("shown: %v", screen.states)
-		}
-	})
+	}
 }

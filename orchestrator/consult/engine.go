@@ -125,7 +125,8 @@ type approach struct {
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
 	fresh        bool         // use a new session of the agent, which later questions do not continue
 	until        int64        // number of the last entry of the session that the agent may see
-	quoted       []cli.TurnID // entries that the question quotes, so that the history omits them
+	quoted       []cli.TurnID // entries that quotes contains, so that the history omits them
+	quotes       string       // follows the question, but is not part of its entry
 }
 
 // asking is a question that is sent to an agent, with the data for its entry.
@@ -298,7 +299,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 		return cli.Result{}, err
 	}
 	result, err := r.by.ask(ctx, r.at, side.Question{
-		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text, Instructions: r.by.instructions,
+		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.quotes, Instructions: r.by.instructions,
 		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)

@@ -83,8 +83,9 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 				continue
 			}
 			others := slices.Delete(slices.Clone(before), i, i+1)
-			ask.Text, ask.Context = reconsider+quoted(others), orchestrator.ContextFiles{}
-			own := before[i].Answer.Entry // the model's own session contains this entry
+			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
+			by.quotes = "\n\n" + quoted(others)
+			own := before[i].Answer.Entry // the model's own session contains this entry, if the model is asked in it
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
 		asked.Go(func() {
@@ -99,7 +100,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 
 const (
 	reconsider = "Other models answered the same question. " +
-		"Say where they are right and you were wrong, and where not; then answer the question again.\n\n"
+		"Say where they are right and you were wrong, and where not; then answer the question again."
 	weigh = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\n" +
 		"The question:\n"
 )
@@ -110,8 +111,9 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	ask := q.ConsultQuestion
-	ask.Model, ask.Text = s.Model, weigh+q.Text+"\n\nThe answers:\n\n"+quoted(steps)
-	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said})
+	ask.Model, ask.Text = s.Model, weigh+q.Text
+	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said,
+		quotes: "\n\nThe answers:\n\n" + quoted(steps)})
 	return s
 }
 

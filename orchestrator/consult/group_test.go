@@ -19,7 +19,7 @@ func which(rounds int) orchestrator.GroupQuestion {
 }
 
 // Each model answers, then answers again in the same session after seeing the other answers. Then the first model
-// concludes.
+// concludes. The next agent of the session is told each answer once.
 func TestAGroupThinks(t *testing.T) {
 	var mu sync.Mutex
 	var prompts []string
@@ -59,6 +59,17 @@ func TestAGroupThinks(t *testing.T) {
 	}
 	if again != 2 || strings.Count(last, "second thoughts") != 2 || !strings.Contains(last, "Which?") {
 		t.Errorf("%d models think again; the first concludes on %q", again, last)
+	}
+	now := orchestrator.ConsultQuestion{Conversation: here, Text: "And now?",
+		Session: string(all.Conclusion.Answer.Session), Model: orchestrator.ModelChoice{Agent: "copilot"}}
+	if _, err := e.Ask(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	told := prompts[len(prompts)-1]
+	for part, want := range map[string]int{"first thoughts": 2, "second thoughts": 2, "so be it": 1, "<answer": 0} {
+		if n := strings.Count(told, part); n != want {
+			t.Errorf("the next agent is told %q %d times, want %d: %q", part, n, want, told)
+		}
 	}
 }
 

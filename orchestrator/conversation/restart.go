@@ -113,6 +113,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 }
 
 func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
+	stored := recorded()
 	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
 		why := lang.Key("turn.interrupted")
 		switch {
@@ -126,9 +127,13 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
 			Failure: c.e.opts.Lang.Of(c.id.Chat).Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
-		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
-			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
-			return
+		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
+		var err error
+		stored, err = c.e.record(ctx, log, func(ctx context.Context) error {
+			return c.e.opts.Store.FinishTurn(ctx, t.ID, ended, t.Outcome)
+		})
+		if err != nil {
+			log.Error("record interrupted turn", "err", err)
 		}
 	} else if t.Crashes >= orchestrator.MostCrashes {
 		c.e.dropOutcome(ctx, t)
@@ -139,7 +144,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome = o
 		return c.e.opts.Chat.Redeliver(ctx, t)
 	}
-	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
+	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
 // changesOf returns a function that computes the file changes of a turn, if ductor died before it computed them.

@@ -96,11 +96,12 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// prepareWithRetry prepares the first attempt, and retries while the disk is full.
+// prepareWithRetry prepares the first attempt, and retries while the disk is full. A turn that the previous process was
+// running does not wait: its agent works, and an abort has to reach it.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
 		full := r.e.diskFull()
-		if full == nil {
+		if full == nil || r.waiting.remains == cli.RemainsRun {
 			p, err := r.prepare()
 			if !errors.Is(err, orchestrator.ErrDiskFull) {
 				return p, err

@@ -1,4 +1,4 @@
-// Package rendertest checks texts with entities by the rules of Telegram's sendMessage. It knows nothing of package
+// Package rendertest checks texts with entities against the rules of Telegram's sendMessage. It does not use package
 // render, whose tests use it.
 package rendertest
 
@@ -35,13 +35,13 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// raw reports whether the entity holds no other and stands in quotes at most.
+// raw reports whether the entity cannot contain others, and can only be inside quotes.
 func (e Entity) raw() bool { return e.Kind == "code" || e.Kind == pre }
 
 func (e Entity) quote() bool { return e.Kind == "blockquote" || e.Kind == "expandable_blockquote" }
 
-// Check returns an error if Telegram would reject or change a text or its entities. It ignores length and edges: those
-// are rules for whole messages, see CheckMessage.
+// Check returns an error if Telegram would reject or change a text or its entities. It does not check the length and
+// the edges, which only matter for whole messages; see CheckMessage.
 func Check(text string, entities []Entity) error {
 	if !utf8.ValidString(text) {
 		return errors.New("text is not valid UTF-8")
@@ -75,7 +75,7 @@ func CheckMessage(text string, entities []Entity, limit int) error {
 	return Check(text, entities)
 }
 
-// unitBytes maps every UTF-16 offset of s to its byte offset, -1 inside a surrogate pair.
+// unitBytes returns the byte offset for each UTF-16 offset of s, or -1 inside a surrogate pair.
 func unitBytes(s string) []int {
 	out := make([]int, 0, len(s)+1)
 	for i, r := range s {
@@ -109,8 +109,8 @@ func checkEntity(text string, units []int, e Entity) error {
 	return nil
 }
 
-// checkNesting holds the rules of sendMessage: entities are inside or outside of each other, code holds
-// nothing and is inside quotes at most, quotes and links hold none of their kind, and no link holds a quote.
+// checkNesting checks these rules of sendMessage: entities do not overlap partly. Code contains no entity, and can
+// only be inside quotes. Quotes and links contain no entity of their own kind. No link contains a quote.
 func checkNesting(es []Entity) error {
 	var open []Entity
 	for i, e := range es {
@@ -144,7 +144,7 @@ func isClean(s string) bool {
 	})
 }
 
-// isBlank reports whether a user sees nothing of s.
+// isBlank reports whether s has no visible character.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsSpace(r) && r != 0x180e && (r < 0x200b || r > 0x200f) && (r < 0x2060 || r > 0x206f) &&

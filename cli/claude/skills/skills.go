@@ -1,5 +1,5 @@
-// Package skills finds the files that define a skill of Claude. It runs where the files are: in ductor for this
-// machine, and in ductor-runner for a container. It imports no other package of ductor.
+// Package skills finds the files that define a skill of Claude. It runs where the files are: in ductor on this machine,
+// and in ductor-runner in a container. It imports no other package of ductor.
 package skills
 
 import (
@@ -16,8 +16,7 @@ import (
 	"sync"
 )
 
-// Verb is the first argument that makes ductor-runner find a skill. The working directory and the skill's name
-// follow.
+// Verb is the first argument of ductor-runner for finding a skill. The working directory and the skill's name follow.
 const Verb = "skill-files"
 
 // File is a file that defines a skill.
@@ -26,13 +25,13 @@ type File struct {
 	Text string `json:"text"`
 }
 
-// Answer is the output of Main: one line of JSON.
+// Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Files []File `json:"files,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Main finds the skill named in args, and returns an exit code.
+// Main finds the skill that args name. It returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var answer Answer
 	err := errors.New("want two arguments: a directory and a skill")
@@ -55,10 +54,10 @@ const (
 	mostBytes   = 128 << 10 // of one file
 )
 
-// Find returns the files that Claude may use for a skill of the given name. It searches the user's directories, the
-// plugins, dir and the parents of dir. Commands count as skills, and a file can set its name in its front matter. If
-// several files match, Find returns all of them, because it is unknown which one Claude uses. Find follows links. It
-// returns an error if it cannot read a matching file completely.
+// Find returns the files that may define the skill with the given name. It searches the user's directories, the
+// plugins, dir and the parents of dir. It includes commands, and files that set their name in the front matter. If
+// several files match, Find returns all of them, because Claude's choice is unknown. Find follows links. It returns an
+// error if it cannot read a matching file completely.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
 	homes := []string{config, "/etc/claude-code/.claude"}
@@ -88,12 +87,12 @@ type search struct {
 	name, last string // the full name, and the part after its last colon
 	left       int
 	found      []File
-	err        error // the first
+	err        error // the first error
 }
 
-// into searches the Markdown files in a directory and below it.
+// into searches the Markdown files below a directory.
 func (s *search) into(dir string, depth int) {
-	entries, _ := os.ReadDir(dir) // Claude cannot read it either
+	entries, _ := os.ReadDir(dir) // Claude cannot read the directory either
 	if s.left -= len(entries); s.left < 0 || depth == 0 {
 		s.err = cmp.Or(s.err, errors.New("too many files"))
 		return
@@ -111,7 +110,7 @@ func (s *search) into(dir string, depth int) {
 	}
 }
 
-// consider adds a file if its name matches.
+// consider adds a file whose name matches the skill.
 func (s *search) consider(path string, info os.FileInfo) {
 	label := filepath.Base(path)
 	label = strings.TrimSuffix(label, filepath.Ext(label))
@@ -147,7 +146,7 @@ func read(path string, info os.FileInfo) (string, error) {
 
 var nameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*["']?name["']?\s*:\s*(.*)$`) })
 
-// ownName returns the name in the front matter of a file, or "".
+// ownName returns the name in a file's front matter, or "".
 func ownName(text string) string {
 	text, begins := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---")
 	head, _, ends := strings.Cut(text, "\n---")
@@ -164,7 +163,7 @@ var inlineShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)")
 })
 
-// Commands returns the commands in the text of a skill that a shell runs as soon as the skill is used.
+// Commands returns the shell commands in a skill's text that run as soon as the agent uses the skill.
 func Commands(text string) (all []string) {
 	for _, m := range inlineShell().FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.TrimSpace(m[1]+m[2]))

@@ -1,15 +1,16 @@
-// Package guard protects a session from Gemini when Gemini resumes it. It works on Gemini's files, so it runs where
-// they are: in ductor for this machine, and in ductor-runner for a container. It does not interpret the conversation,
-// and it imports no other package of ductor.
+// Package guard protects the files of a session while Gemini resumes the session. It runs where Gemini's files are: in
+// ductor on this machine, and in ductor-runner in a container. It does not interpret the conversation, and imports no
+// other package of ductor.
 //
-// Before version 0.61 reads a session, it creates a file named session-MINUTE-SHORTID.jsonl for it. Two things can go
-// wrong. In the minute in which the session began, that is the session's own file, and Gemini empties it. In a later
-// minute, the next start of another session considers the new file damaged, and deletes all files with the same short
-// id.
+// Before Gemini 0.61 reads a session, it creates a file named session-MINUTE-SHORTID.jsonl. This can destroy the
+// session in two cases:
+//   - In the minute in which the session began, the session's own file has this name, and Gemini empties it.
+//   - In a later minute, Gemini considers the new file damaged at its next start with another session. It then
+//     deletes all files with the same SHORTID.
 //
-// Gemini finds sessions by the contents of their files. So Protect renames the session's file to one with another
-// short id. Gemini then only deletes the file that it created itself. A setting that disables its clean-up would
-// prevent the second case only.
+// Gemini finds sessions by the contents of files, not by their names. So Protect changes the SHORTID in the name of the
+// session's file. Gemini then deletes only the file that it created. A setting that disables Gemini's clean-up would
+// prevent only the second case.
 package guard
 
 import (
@@ -29,11 +30,11 @@ import (
 	"syscall"
 )
 
-// Verb is the first argument that makes ductor-runner a guard. The session's id follows.
+// Verb is the first argument of ductor-runner for protecting a session. The session's ID follows.
 const Verb = "guard-gemini"
 
-// Main protects a session in the home that the environment names. It prints one line of JSON, which contains an error
-// if one occurred, and returns an exit code.
+// Main protects a session in the home that the environment names. It prints one line of JSON, with an error if one
+// occurred, and returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var answer struct {
 		Error string `json:"error,omitempty"`
@@ -50,10 +51,10 @@ func Main(args []string, out io.Writer) int {
 	return 0
 }
 
-const short = 8 // characters of an id in the name of a file
+const short = 8 // length of an ID in a file name
 
-// Protect protects a session that Gemini is about to resume. dir is Gemini's own directory. If the session does not
-// exist, Protect does nothing and returns nil.
+// Protect protects a session that Gemini is about to resume. dir is Gemini's data directory. If the session does not
+// exist, Protect returns nil.
 func Protect(dir, id string) error {
 	if len(id) < short || strings.ContainsAny(id, `/\*?[`) {
 		return nil
@@ -76,12 +77,12 @@ func Protect(dir, id string) error {
 	return nil
 }
 
-// escaped escapes the special characters of patterns in a path.
+// escaped returns path with the special characters of filepath.Glob patterns escaped.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// moveAside renames a file, unless a file with the new name exists.
+// moveAside renames a file, unless the new name exists.
 func moveAside(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -92,8 +93,8 @@ func moveAside(from, to string) error {
 	return os.Remove(from)
 }
 
-// holdsSession reports whether a file contains messages of a session, in addition to its header and settings. It does
-// not block on pipes, because an agent may have created any kind of file there.
+// holdsSession reports whether a file contains messages of a session, besides a header and settings. It does not block
+// on a named pipe that an agent may have created.
 func holdsSession(path, id string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

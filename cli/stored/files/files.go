@@ -1,5 +1,5 @@
 // Package files finds the newest session files of an agent, and reads their beginnings and ends. It runs where the
-// files are: in ductor for this machine, and in ductor-runner for a container. It does not interpret the files, and
+// files are: in ductor on this machine, and in ductor-runner in a container. It does not interpret the files, and
 // imports no other package of ductor.
 package files
 
@@ -21,42 +21,42 @@ import (
 	"time"
 )
 
-// Verb is the first argument that makes a program run this package. A Query in JSON follows.
+// Verb is the first argument of a program that runs Main. A Query in JSON follows.
 const Verb = "session-files"
 
 // Query selects files.
 type Query struct {
-	// Homes are the directories in which the agent may store its files. Each entry consists of a variable and a path
-	// below the directory that the variable names ("HOME/.claude"). Find uses the first entry whose variable is set.
+	// Homes lists directories in which the agent may store its files. Each entry is the name of a variable and a path
+	// below the variable's value, such as "HOME/.claude". Find uses the first entry whose variable is set.
 	Homes []string
-	Globs []string // below the home; * matches any name in one directory
+	Globs []string // patterns of paths below the home; * matches any name in one directory
 	Has   string   // text that the first bytes of a file must contain; empty for all files
-	Most  int      // number of files, the newest first
+	Most  int      // maximum number of files, the newest first
 }
 
-// File is a file with its beginning and its end. Tail is empty if Head contains the whole file.
+// File is a session file. Tail is empty if Head contains the whole file.
 type File struct {
 	Name       string
 	Used       time.Time
 	Head, Tail []byte
 }
 
-// Limits of Find. They are necessary because an agent may put anything into its home.
+// Limits of Find. An agent may put anything into its home.
 const (
 	entriesMost = 50_000 // including directories
 	opensMost   = 5_000
-	firstBytes  = 4 << 10 // in which Has must occur
+	firstBytes  = 4 << 10 // the first bytes, in which Has must occur
 	headBytes   = 96 << 10
 	tailBytes   = 64 << 10
 )
 
-// Answer is the output of Main: one line of JSON.
+// Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Files []File `json:"files,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Main answers the query in args for the home in the environment, and returns an exit code.
+// Main answers the query in args for the home in the environment. It returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var q Query
 	var answer Answer
@@ -76,8 +76,8 @@ func Main(args []string, out io.Writer) int {
 	return 0
 }
 
-// Find returns the newest files that match q. env contains the variables of q.Homes. Find follows no links and does
-// not block on pipes. A missing home contains no files.
+// Find returns the newest files that match q. env contains the variables in q.Homes. Find follows no links and does not
+// block on named pipes. A missing home contains no files.
 func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	dir := q.home(env)
 	if dir == "" {
@@ -110,7 +110,7 @@ func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	return out, context.Cause(ctx)
 }
 
-// home returns the agent's directory. It returns "" if none of the variables is set.
+// home returns the agent's directory, or "" if none of the variables is set.
 func (q Query) home(env []string) string {
 	for _, h := range q.Homes {
 		name, below, _ := strings.Cut(h, "/")
@@ -128,10 +128,10 @@ type found struct {
 	used time.Time
 }
 
-// walk finds files by patterns.
+// walk searches a directory for files that match patterns.
 type walk struct {
 	root  *os.Root
-	left  int // entries that may still be looked at
+	left  int // entries that the search may still visit
 	found []found
 }
 
@@ -167,7 +167,7 @@ func (w *walk) into(dir string, parts []string) {
 	}
 }
 
-// read reads a file. It returns false if it is no longer a regular file, or if its beginning does not contain has.
+// read reads a file. It returns false if the file is no longer regular, or if its first bytes do not contain has.
 func read(root *os.Root, f found, has string) (File, bool) {
 	file, err := root.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -192,6 +192,6 @@ func read(root *os.Root, f found, has string) (File, bool) {
 
 func part(f io.ReaderAt, from int64, most int) []byte {
 	buf := make([]byte, most)
-	n, _ := f.ReadAt(buf, from) // an error leaves a shorter part
+	n, _ := f.ReadAt(buf, from) // on an error the part is shorter
 	return buf[:n]
 }

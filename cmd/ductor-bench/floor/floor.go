@@ -1,6 +1,6 @@
-// Package floor is a bot that does the least possible: it polls, passes each text to one warm Claude process per
-// chat, sends the first delta, and edits the message at the end. It stores nothing, limits nothing and recovers
-// nothing. It only serves as a reference for ductor's times.
+// Package floor is a minimal bot: it polls, passes each text to one warm Claude process per chat, sends the first
+// delta, and edits the message at the end. It stores, limits and recovers nothing. It only serves as a reference for
+// ductor's times.
 package floor
 
 import (
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// Bot polls one bot's API and owns one agent per chat.
+// Bot polls the API of one bot and owns one agent per chat.
 type Bot struct {
-	base   string // the Bot API with the token, without a slash at the end
+	base   string // address of the Bot API with the token, without a slash at the end
 	claude string
 	dir    string
 	client *http.Client
-	agents map[int64]io.Writer // standard input of the agent of a chat
+	agents map[int64]io.Writer // standard inputs of the agents, by chat
 }
 
 // New returns a bot for the API at base. Its agents run claude in dir.
@@ -108,7 +108,7 @@ func (b *Bot) show(chat int64, out io.Reader) {
 					} `json:"delta"`
 				} `json:"event"`
 			}
-			_ = json.Unmarshal(line, &e) // a line that is no event adds no text
+			_ = json.Unmarshal(line, &e) // a line that is not an event adds no text
 			text.WriteString(e.Event.Delta.Text)
 			if sent.ID == 0 && strings.TrimSpace(text.String()) != "" {
 				b.call("sendMessage", map[string]any{"chat_id": chat, "text": text.String()}, &sent)
@@ -123,7 +123,8 @@ func (b *Bot) show(chat int64, out io.Reader) {
 	}
 }
 
-// call makes a call and reads its result, if result is not nil. It ignores errors: the floor does not retry.
+// call makes a call and decodes its result, if result is not nil. It ignores errors, because the floor does not
+// retry.
 func (b *Bot) call(method string, params map[string]any, result any) {
 	body, err := json.Marshal(params)
 	if err != nil {

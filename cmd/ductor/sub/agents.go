@@ -21,7 +21,7 @@ import (
 	"ductor/internal/nearest"
 )
 
-// Agents returns the command that lists agents, and the one that adds them to the configuration.
+// Agents returns the command that lists agents, with a subcommand that adds them to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
 	cmd := withConfig(orDefault(from), &cobra.Command{
@@ -41,7 +41,7 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 	return cmd
 }
 
-// orDefault returns a source of the default configuration for users who have not written one yet.
+// orDefault returns a source that loads the default configuration if the user has not written one yet.
 func orDefault(from Source) Source {
 	return func(cmd *cobra.Command) func() (config.Config, error) {
 		load := from(cmd)
@@ -84,7 +84,7 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tUSED\tSTATE")
-	// the agents in use come first, then those that are installed
+	// Agents in use come first, followed by installed agents.
 	for _, name := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(rows[a]), rank(rows[b])), cmp.Compare(a, b))
 	}) {
@@ -93,7 +93,7 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 	return w.Flush()
 }
 
-// rank returns the place of a row in the list of agents.
+// rank returns the position of a row's group in the list of agents.
 func rank(row string) int {
 	used, _, _ := strings.Cut(row, "\t")
 	return slices.IndexFunc([]string{"first", "yes", "no;", "no,", "no"}, func(prefix string) bool {
@@ -101,10 +101,11 @@ func rank(row string) int {
 	})
 }
 
-// maxState is the maximum length of an agent's state in a line, in bytes.
+// maxState limits an agent's state in a line, in bytes.
 const maxState = 300
 
-// addAgents adds agents of the catalogue whose programs are there and speak the protocol. The error names the others.
+// addAgents adds those agents of the catalogue whose programs are installed and speak the protocol. The error names
+// the others.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }
@@ -133,8 +134,8 @@ func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, na
 		} else if err := config.AddAgent(cfg.File, string(s.Agent), env); err != nil {
 			fail("%w", err)
 		} else {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s: %s\nRestart ductor if it runs, and pick it in /model.\n",
-				s.Agent, cfg.File, state)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s: %s\nIf ductor runs, send it /reload, and pick %[1]s in "+
+				"/model.\n", s.Agent, cfg.File, state)
 		}
 	}
 	return errors.Join(failed, err)

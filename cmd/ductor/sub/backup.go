@@ -56,7 +56,7 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName returns the file to write: the argument, or a name with the time in that directory.
+// archiveName returns the file to write: the argument, or a name with the time, inside the argument if that is a directory.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
@@ -121,7 +121,7 @@ func Restore(from Source) *cobra.Command {
 	return cmd
 }
 
-// restore restores one archive.
+// restore describes the restoration of one archive.
 type restore struct {
 	out      io.Writer
 	archive  string
@@ -129,7 +129,8 @@ type restore struct {
 	made     *madeFiles
 }
 
-// configuration writes the configuration of the archive to path and loads it. Without one it returns the default.
+// configuration writes the configuration of the archive to path and loads it. If the archive has none, it returns the
+// default.
 func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
 	load func() (config.Config, error)) (config.Config, error) {
 	if _, ok := other[app.BackupConfigName]; !ok {
@@ -147,7 +148,7 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 	return load()
 }
 
-// madeFiles records the files and directories that a restore created, so that a failed one can remove them.
+// madeFiles records the files and directories that a restore created, so that they can be removed if it fails.
 type madeFiles struct{ dirs, files []string }
 
 // mkdir creates a directory and its missing parents.
@@ -164,7 +165,7 @@ func (m *madeFiles) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// remove deletes everything that was created. A directory with other contents stays.
+// remove deletes everything that was created. It does not delete directories with other contents.
 func (m *madeFiles) remove() {
 	for _, name := range m.files {
 		_ = os.Remove(name)

@@ -9,13 +9,13 @@ import (
 	"ductor/internal/config"
 )
 
-// call is how a user at a shell starts ductor again: the program, and the flag that names the configuration.
+// call is how a user starts ductor in a shell: the program, and the flag for the configuration.
 type call struct{ program, flag string }
 
 // with returns the command line of a subcommand.
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
 
-// program returns how to call this program from the working directory, for the configuration at path.
+// program returns how to start this program from the working directory, with the configuration at path.
 func program(env config.Environment, path string) call {
 	c := call{program: "ductor"}
 	if usual, err := config.DefaultPath(env); err != nil || usual != path {

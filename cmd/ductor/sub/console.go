@@ -17,14 +17,14 @@ import (
 // errStopped is returned if the user ends the program instead of answering.
 var errStopped = errors.New("stopped")
 
-// console asks the user at a terminal, or reads answers from other input, one per line.
+// console asks the user at a terminal. If the input is not a terminal, it reads one answer per line.
 type console struct {
-	in    *os.File // nil: every preset is the answer
+	in    *os.File // nil: use the presets as answers
 	lines *bufio.Reader
 	out   io.Writer
 }
 
-// newConsole returns a console that reads from in. If in is nil, it asks nothing.
+// newConsole returns a console that reads from in. If in is nil, the console uses the presets as answers.
 func newConsole(in *os.File, out io.Writer) *console {
 	c := &console{in: in, out: out}
 	if in != nil {
@@ -36,7 +36,7 @@ func newConsole(in *os.File, out io.Writer) *console {
 // Say writes a line.
 func (c *console) Say(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
 
-// Ask asks a question and returns the line that answers it.
+// Ask implements setup.Console. An answer is one line.
 func (c *console) Ask(ctx context.Context, question, preset string) (string, error) {
 	if c.in == nil {
 		return preset, nil
@@ -72,8 +72,8 @@ func (c *console) Secret(ctx context.Context, question string) (secrets.Value, e
 	return secrets.Value(typed), errors.Join(err, term.Restore(fd, before))
 }
 
-// read runs f and returns its answer. If ctx ends first, f continues until the program ends, since a read of a
-// terminal cannot be interrupted.
+// read runs f and returns its answer. If ctx ends first, f continues to run until the program ends, because a read
+// from a terminal cannot be interrupted.
 func (c *console) read(ctx context.Context, f func() (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -94,7 +94,7 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		fmt.Fprintln(c.out) // ends the line of the unanswered question
+		fmt.Fprintln(c.out) // end the line of the unanswered question
 		return "", errStopped
 	}
 }

@@ -1,5 +1,5 @@
-// Package sub contains subcommands of ductor that set it up and maintain it. They parse flags and print. Other
-// packages do the work.
+// Package sub contains the subcommands of ductor that set up and maintain it. They parse flags and print results.
+// Other packages do the work.
 package sub
 
 import (

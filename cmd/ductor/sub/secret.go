@@ -48,7 +48,8 @@ func setSecret(from Source) *cobra.Command {
 	})
 }
 
-// secretFrom asks a user at a terminal without showing the input. It returns any other input unchanged.
+// secretFrom reads a secret from a user at a terminal, without showing the input. It returns any other input
+// unchanged.
 func secretFrom(in io.Reader, prompt io.Writer, name string) (io.Reader, error) {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -105,12 +105,12 @@ func installService(from Source, system *bool) *cobra.Command {
 	return cmd
 }
 
-// newUnit returns a unit without a configuration.
+// newUnit returns a unit that has no configuration yet.
 func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
-// ofUser sets the configuration that the user's own ductor would read.
+// ofUser sets the configuration of the current user in unit.
 func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
@@ -120,7 +120,8 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	return nil
 }
 
-// ofMachine sets the configuration of another user. It does not check its contents, which this user may be unable to read.
+// ofMachine sets the configuration of another user in unit. It does not read the file, because this user may have no
+// access.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")
@@ -136,7 +137,7 @@ func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	return err
 }
 
-// absolutePath removes directories from a PATH that are relative to the working directory.
+// absolutePath removes relative directories from a PATH.
 func absolutePath(path string) string {
 	var all []string
 	for _, dir := range filepath.SplitList(path) {

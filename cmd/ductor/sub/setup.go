@@ -89,8 +89,8 @@ const introduction = `This makes a bot of your own in about five minutes. You ne
 Nothing is written before you have seen it and agreed. Ctrl-C ends it.
 `
 
-// offerService installs ductor as a service if the owner agrees, and otherwise explains how to start it. ductor is
-// the command line by which the owner calls this program.
+// offerService installs ductor as a service if the owner agrees. Otherwise it explains how to start ductor. ductor is
+// the command line with which the owner starts this program.
 func offerService(cmd *cobra.Command, on *console, ductor call, path string, wanted bool) error {
 	m, err := manager(cmd, false)
 	if err == nil {
@@ -121,7 +121,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	return install(cmd, m, unit, true)
 }
 
-// world returns this machine, as package setup sees it.
+// world returns the interface of this machine for package setup.
 func world(env config.Environment) setup.World {
 	return setup.World{
 		Environment: env,
@@ -138,7 +138,7 @@ func world(env config.Environment) setup.World {
 	}
 }
 
-// lookAtAgents returns the state of each agent of this machine.
+// lookAtAgents returns the states of the agents on this machine.
 func lookAtAgents(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
 	err = app.WithProbes(cfg, func(providers []cli.Provider) {
 		states = make([]cli.AgentState, len(providers))

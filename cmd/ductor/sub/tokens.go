@@ -19,7 +19,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// Tokens returns the commands for the tokens of MCP clients outside of turns. Without a subcommand, it creates a token.
+// Tokens returns the commands for the tokens of MCP clients outside of turns. Without a subcommand, the command
+// creates a token.
 func Tokens(from Source) *cobra.Command {
 	cmd := createToken(from, "token NAME")
 	cmd.Long = "With a token, an MCP client such as Claude Desktop or an IDE uses ductor's tools for the owner, " +
@@ -59,7 +60,7 @@ func createToken(from Source, use string) *cobra.Command {
 	return cmd
 }
 
-// projectOf returns the absolute path of a directory inside the roots of projects, or "" for "".
+// projectOf returns the absolute path of a directory inside the configured roots of projects. For "" it returns "".
 func projectOf(cfg config.Config, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -79,7 +80,7 @@ func projectOf(cfg config.Config, path string) (string, error) {
 	return dir, nil
 }
 
-// clientSettings returns the settings with which many MCP clients start ductor mcp.
+// clientSettings returns the settings that make common MCP clients start ductor mcp.
 func clientSettings(cfg config.Config, token string) ([]byte, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // ErrNewer reports that a newer release is available.
 var ErrNewer = errors.New("a newer release is available")
 
-// Upgrade returns the command that compares this version with the latest release. It downloads and runs nothing.
+// Upgrade returns the command that compares this version with the latest release. It does not download or run the
+// release.
 func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "upgrade --check", Short: "Check for a newer release", Args: cobra.NoArgs,
@@ -47,7 +48,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 	})
 }
 
-// compareReleases describes this version relative to the latest. It returns ErrNewer if the latest is newer.
+// compareReleases prints how this version relates to the latest. It returns ErrNewer if the latest is newer.
 func compareReleases(out io.Writer, version, latest string) error {
 	own := strings.TrimPrefix(release.FindString(version), "v")
 	order := semver.Compare("v"+own, "v"+latest)
@@ -65,14 +66,15 @@ func compareReleases(out io.Writer, version, latest string) error {
 
 const (
 	upgradeWait  = 15 * time.Second
-	upgradeBytes = 1 << 20 // limit of a response
+	upgradeBytes = 1 << 20 // maximum size of a response
 )
 
 // release matches the version of a release, as semver.org defines it.
 var release = regexp.MustCompile(
 	`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
 
-// latestRelease fetches the latest version: from a JSON object with a tag_name, or from a text that begins with it.
+// latestRelease fetches the latest version. The response is a JSON object with a tag_name, or a text that begins with
+// the version.
 func latestRelease(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, upgradeWait)
 	defer cancel()

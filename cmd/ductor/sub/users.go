@@ -94,7 +94,7 @@ func removeUser(from Source) *cobra.Command {
 	})
 }
 
-// changeUser changes a user in the database, even while ductor uses it. It neither creates nor migrates a database.
+// changeUser changes a user in the database, even while ductor uses the database. It neither creates nor migrates it.
 func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	change func(context.Context, *users.Directory, orchestrator.Press, orchestrator.PersonID) error,
 ) error {

@@ -4,7 +4,7 @@ package environment
 
 import "embed"
 
-// embedded contains ductor-runner, in a file whose name ends with its digest. scripts/release puts it there.
+// embedded contains ductor-runner, in a file whose name ends with its digest. scripts/release writes the file.
 //
 //go:embed program/ductor-runner-*
 var embedded embed.FS

@@ -9,13 +9,13 @@ import (
 	"ductor/docker"
 )
 
-// parts holds the sandboxes that belong to one conversation each, by name. It is safe for concurrent use.
+// parts contains, by name, the sandboxes that belong to one conversation each. Safe for concurrent use.
 type parts struct {
 	mu sync.Mutex
 	by map[string]*Sandbox
 }
 
-// get returns a part. It opens the part if needed.
+// get returns a part, and opens it if necessary.
 func (p *parts) get(name string, open func() *Sandbox) *Sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	return s.configured[i]
 }
 
-// Find returns a sandbox, or nil if the configuration has none of that name. It opens a conversation's part if
-// needed. It calls no engine.
+// Find returns a sandbox, or nil if the configuration does not contain it. It opens a conversation's part if necessary.
+// It sends no request to an engine.
 func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 	of := s.project(in)
 	if of == nil || in.Alone() == "" {
@@ -66,7 +66,7 @@ func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 	})
 }
 
-// reopen opens the parts that have a container.
+// reopen opens the parts that already have a container.
 func (s *Sandboxes) reopen() {
 	names, err := docker.Noted(s.path(dockerDir), Owner(s.cfg))
 	if err != nil {
@@ -77,5 +77,5 @@ func (s *Sandboxes) reopen() {
 	}
 }
 
-// alone reports whether each conversation gets its own container.
+// alone reports whether each conversation has its own container.
 func (b *Sandbox) alone() bool { return b.Setting.Isolation == docker.IsolationConversation }

@@ -17,10 +17,11 @@ import (
 type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
-	any      bool // the configuration has a sandbox
+	any      bool // whether the configuration has a sandbox
 }
 
-// projectDir is a directory of a project. Links are resolved when ductor starts, before an agent could change them.
+// projectDir is a directory of a project. Its links are resolved at the start of ductor, before an agent can change
+// them.
 type projectDir struct{ dir, name string }
 
 // NewPolicy returns the policy of a configuration.
@@ -36,7 +37,7 @@ func NewPolicy(cfg config.Config) Policy {
 	return p
 }
 
-// realDir resolves all links. It returns a directory that does not exist as written.
+// realDir returns dir with all links resolved, or dir itself if it does not exist.
 func realDir(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
@@ -52,7 +53,7 @@ func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	return ""
 }
 
-// part returns the sandbox itself, or the conversation's own container of it.
+// part returns the sandbox, or the conversation's part of it.
 func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
@@ -81,8 +82,8 @@ func (p Policy) docker(name string) bool {
 	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
 }
 
-// project returns the project that contains dir. An agent may have planted links there, so if the written and the
-// resolved path belong to different projects, the project with a sandbox wins.
+// project returns the project that contains dir. If the path and its resolved form belong to different projects, the
+// project with a sandbox has priority, because an agent may have created the links.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

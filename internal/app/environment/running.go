@@ -10,7 +10,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// Runs holds the runs of one environment: this machine or a sandbox. Name is empty for this machine.
+// Runs are the runs of one environment. Name is empty for this machine.
 type Runs struct {
 	Name string
 	Root *runner.Client
@@ -19,7 +19,7 @@ type Runs struct {
 // lookWait limits how long a command waits for one sandbox.
 const lookWait = 10 * time.Second
 
-// Running returns the sandboxes in which agents may run. It writes to notes which ones it cannot reach.
+// Running returns the sandboxes in which agents may be running. It writes the names of unreachable sandboxes to notes.
 func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) {
 	for _, b := range s.All() {
 		if !b.matters() {

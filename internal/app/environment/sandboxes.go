@@ -21,18 +21,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Directories inside the storage directory.
+// Directories in the storage directory.
 const (
 	UploadsDir = "uploads"
-	PromptsDir = "prompts" // system prompts, for a day after their last use
+	PromptsDir = "prompts" // system prompts; kept for a day after their last use
 	GeminiDir  = "gemini"  // settings with which Gemini starts
 	HomesDir   = "homes"   // homes of sessions on this machine
-	dockerDir  = "docker"  // records of containers
-	seedsDir   = "seeds"   // inside dockerDir: files that ductor derives from the owner's for sandboxes
-	programDir = "program" // the ductor-runner that ductor built
+	dockerDir  = "docker"  // notes about containers
+	seedsDir   = "seeds"   // in dockerDir: files for sandboxes that ductor derives from the owner's
+	programDir = "program" // ductor-runner that ductor itself built
 )
 
-// Sandboxes are the environments besides this machine in which a configuration runs agents.
+// Sandboxes contains all environments of a configuration except this machine.
 type Sandboxes struct {
 	cfg        config.Config
 	log        *slog.Logger
@@ -43,19 +43,19 @@ type Sandboxes struct {
 	small      smallProgram
 }
 
-// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of either.
+// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of one of them.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings
-	Engine   *docker.Engine   // nil if it cannot be used
-	Launcher *docker.Launcher // nil if it cannot be used
-	Err      error            // why it cannot be used: an error of package docker
+	Engine   *docker.Engine   // nil if the sandbox cannot be used
+	Launcher *docker.Launcher // nil if the sandbox cannot be used
+	Err      error            // why the sandbox cannot be used; an error of package docker
 	Seeds    []docker.Seed
-	source   *docker.Engine // from which the image is copied; nil for none
+	source   *docker.Engine // engine from which the image is copied; nil if there is none
 	small    func(context.Context) error
 }
 
-// MakeRunner builds ductor-runner now if it is missing. Otherwise the first container would build it.
+// MakeRunner builds a missing ductor-runner now. Otherwise the first container would build it.
 func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	if b.small == nil {
 		return nil
@@ -63,17 +63,17 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters reports whether agents run, ran or may run in a sandbox. The sandbox of a project in other modes only
-// serves jobs that require it.
+// matters reports whether agents run in the sandbox by default, or ductor has created a container for it. Projects in
+// another mode use their sandbox only for jobs that require it.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
-// inSandbox tells Claude that it runs in a container. Elsewhere Claude refuses to bypass permissions as root.
+// inSandbox tells Claude that it runs in a container. Without it, Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes opens the configured sandboxes without calling an engine. It returns no error for an unusable sandbox.
-// Such a sandbox rejects its turns.
+// OpenSandboxes opens the configured sandboxes. It sends no request to an engine. It returns no error for an unusable
+// sandbox, which rejects its turns.
 func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {
@@ -96,7 +96,7 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	return s, nil
 }
 
-// CheckEngine reports whether the engine of the configured sandboxes answers. It creates nothing.
+// CheckEngine checks whether the engine of the configured sandboxes answers. It creates nothing.
 func CheckEngine(ctx context.Context, cfg config.Config) error {
 	e, err := docker.Connect(engineOptions(cfg.Sandbox.Settings))
 	if err != nil {
@@ -127,7 +127,7 @@ func asksForSandbox(cfg config.Config) bool {
 
 func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
 
-// shared returns ductor's own directories that agents read.
+// shared returns ductor's own directories with files for agents.
 func (s *Sandboxes) shared() []string {
 	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir)}
 }
@@ -164,7 +164,7 @@ func wrongSetting(name string, err error) error {
 		Fix: fmt.Sprintf("correct the settings of the sandbox %s, then restart ductor", name), Err: err}
 }
 
-// engine returns the engine for its settings. Sandboxes with the same settings share one.
+// engine returns the engine with the given settings. Sandboxes with the same settings share an engine.
 func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	if e := s.engines[key]; e != nil {
 		return e, nil
@@ -202,14 +202,14 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	return o, nil
 }
 
-// Owner returns a hash of the storage directory. Containers carry it, so that two ductors do not mix up theirs.
+// Owner returns a hash of the storage directory. It marks the containers of this installation.
 func Owner(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
 }
 
-// projects returns the directories in which agents work, both as configured and with links resolved, since a
-// container does not contain the links.
+// projects returns the directories in which agents work: as configured, and with links resolved, because a container
+// does not contain the links.
 func (s *Sandboxes) projects(b *Sandbox) []string {
 	var named []string
 	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
@@ -217,7 +217,7 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work there
+			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in a missing directory
 		})
 	}
 	var dirs []string
@@ -242,13 +242,13 @@ func mountsOf(set docker.Settings) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// Configured returns the configured sandboxes, without the parts of conversations.
+// Configured returns the configured sandboxes, without conversations' parts.
 func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 
-// Policy returns the policy that finds the environment for a directory.
+// Policy returns the policy that chooses the environment for a directory.
 func (s *Sandboxes) Policy() Policy { return s.policy }
 
-// RunLauncher returns the launcher of the sandbox. All methods of an unusable one return the reason.
+// RunLauncher returns the launcher of the sandbox. For an unusable sandbox, all methods of the launcher return Err.
 func (b *Sandbox) RunLauncher() cli.Launcher {
 	if b.Launcher == nil {
 		return unavailable{b.Err}
@@ -256,7 +256,8 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 	return b.Launcher
 }
 
-// Homes returns the homes of sessions in the sandbox, or nil if sessions share a home or the sandbox is unusable.
+// Homes returns the homes of sessions in the sandbox. It returns nil if sessions share a home, or if the sandbox is
+// unusable.
 func (b *Sandbox) Homes() service.Homes {
 	if b.Launcher == nil || b.Setting.Home != docker.HomeSession {
 		return nil

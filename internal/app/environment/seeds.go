@@ -24,14 +24,13 @@ func OwnerHome() string {
 	return ""
 }
 
-// agentSeeds are the initial files of an agent in a home other than the owner's. With no agent, they are for all
-// agents.
+// agentSeeds are the initial files of an agent in a home other than the owner's. An empty agent means all agents.
 type agentSeeds struct {
 	agent cli.Agent
 	seeds []cli.HomeSeed
 }
 
-// homeSeeds returns the initial files of the agents: the owner's log-ins, and settings that prevent questions at the
+// homeSeeds returns the initial files of the agents: the owner's log-ins, and settings that skip questions at the
 // start.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
@@ -67,7 +66,7 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
-// seedsOf returns the files of this machine to copy into the home of a sandbox. It writes derived files into dir.
+// seedsOf returns the files of this machine that are copied into the home of a sandbox. It writes derived files to dir.
 func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == docker.LoginsCopy {
@@ -85,7 +84,8 @@ func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Se
 	return append(seeds, own...), err
 }
 
-// ReadFile reads a file of the owner's home from the copies in the sandbox. Other files do not exist.
+// ReadFile reads a file in the owner's home from its copy in the sandbox. It returns fs.ErrNotExist for files that are
+// not copied.
 func (b *Sandbox) ReadFile(path string) ([]byte, error) {
 	below, err := filepath.Rel(OwnerHome(), path)
 	if err != nil {

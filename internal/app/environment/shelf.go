@@ -10,7 +10,7 @@ import (
 	"ductor/heartbeat"
 )
 
-// inUse returns heartbeat.ErrInUse if a removal reported neither success nor an error.
+// inUse returns err, or heartbeat.ErrInUse if a removal neither succeeded nor returned an error.
 func inUse(gone bool, err error) error {
 	if err == nil && !gone {
 		err = heartbeat.ErrInUse
@@ -18,8 +18,8 @@ func inUse(gone bool, err error) error {
 	return err
 }
 
-// HomeShelf returns the homes that retention may remove: those of sessions, on this machine and in sandboxes, and
-// those of sandboxes that are no longer configured.
+// HomeShelf returns the homes that retention may remove: the homes of sessions, on this machine and in sandboxes, and
+// the homes of sandboxes that are no longer configured.
 func (e *Environments) HomeShelf() heartbeat.Items {
 	return heartbeat.Items{List: e.keptHomes,
 		InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
@@ -28,7 +28,7 @@ func (e *Environments) HomeShelf() heartbeat.Items {
 // since returns a function that returns the time d ago.
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
-// keptHomes returns all homes that could be listed, and the errors of the others.
+// keptHomes returns all homes that it could list, and the errors of the others.
 func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
@@ -54,8 +54,8 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes returns the sandboxes whose engine has a home for them, and the homes to remove as a whole: those of one
-// conversation, and of sandboxes that are no longer configured.
+// sortHomes returns the sandboxes whose homes exist in their engines. whole are the homes that can only be removed as a
+// whole: homes of single conversations, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
@@ -81,8 +81,8 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 	return there, whole, errors.Join(errs...)
 }
 
-// sessionHomes returns the homes of sessions in a sandbox. They are only visible from inside, so it creates the
-// container if that was removed as idle. It skips a sandbox that is paused or whose image is missing.
+// sessionHomes returns the homes of sessions in a sandbox. Only a container can list them, so it creates the container
+// if that was removed as idle. It skips a sandbox that is paused or has no image.
 func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
 	status, err := b.Launcher.Status(ctx)
 	switch {
@@ -99,7 +99,7 @@ func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error
 	return b.Launcher.SessionHomes(ctx)
 }
 
-// ContainerShelf returns the containers of sandboxes with the size of their data outside images and homes.
+// ContainerShelf returns the containers of sandboxes, with the size of their data without images and homes.
 func (e *Environments) ContainerShelf() heartbeat.Items {
 	return heartbeat.Items{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
 }

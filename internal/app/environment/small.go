@@ -24,21 +24,22 @@ import (
 	"ductor/internal/runner"
 )
 
-// smallName is the program that owns agents, in containers and on this machine. It needs less memory than ductor.
+// smallName is the name of the program that runs agents, in containers and on this machine. It needs less memory than
+// ductor.
 const smallName = "ductor-runner"
 
-// embeddedDir is the directory of embedded.
+// embeddedDir is the directory of embedded that contains ductor-runner.
 const embeddedDir = "program"
 
-// smallProgram locates ductor-runner.
+// smallProgram describes where ductor-runner is.
 type smallProgram struct {
 	path string
-	make func(context.Context) error // installs it; nil if it is already there
-	slow bool                        // make builds it, which takes long
+	make func(context.Context) error // installs the program; nil if it is installed
+	slow bool                        // whether make builds the program, which takes long
 }
 
-// findSmall locates ductor-runner: embedded in a release, beside this program, in PATH, or in the storage directory,
-// where ductor builds it from its own source.
+// findSmall finds ductor-runner: embedded in a release, beside this program, in PATH, or in the storage directory.
+// ductor builds the last one from its own source.
 func findSmall(cfg config.Config) smallProgram {
 	dir := filepath.Join(cfg.Storage.Dir, programDir)
 	if files, err := fs.Glob(embedded, embeddedDir+"/"+smallName+"-*"); err == nil && len(files) == 1 {
@@ -65,7 +66,7 @@ func findSmall(cfg config.Config) smallProgram {
 	return smallProgram{path: m.path(), make: m.make, slow: true}
 }
 
-// installedSmall returns the path of ductor-runner beside ductor or in PATH. It returns "" if none exists or its
+// installedSmall returns the path of ductor-runner beside ductor or in PATH. It returns "" if there is none, or if its
 // version differs.
 func installedSmall() string {
 	path := besideOwn()
@@ -90,8 +91,8 @@ func besideOwn() string {
 	return filepath.Join(filepath.Dir(own), smallName)
 }
 
-// maker installs a program in a directory: a file whose name identifies its source, and a link to it with a fixed
-// name. It is safe for concurrent use, also by several processes.
+// maker installs a program in a directory: a file whose name identifies its source, and a link to this file with a
+// fixed name. Safe for concurrent use, also by several processes.
 type maker struct {
 	dir   string
 	file  string
@@ -108,7 +109,7 @@ func (m *maker) made() bool {
 	return err == nil && gone == nil && to == m.file
 }
 
-// make installs the program if needed, and removes the previous version.
+// make installs the program if necessary, and removes the previous version.
 func (m *maker) make(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +131,7 @@ func (m *maker) make(ctx context.Context) error {
 	if err := syncFile(program); err != nil { // later starts trust a file with this name
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
-	before, _ := os.Readlink(m.path()) // empty if nothing was installed before
+	before, _ := os.Readlink(m.path()) // empty if nothing was installed
 	if err := errors.Join(os.Rename(program, filepath.Join(m.dir, m.file)), os.Symlink(m.file, link),
 		os.Rename(link, m.path())); err != nil {
 		return fmt.Errorf("keep %s: %w", smallName, err)
@@ -152,16 +153,16 @@ func syncFile(path string) error {
 
 // builder builds ductor-runner from source.
 type builder struct {
-	source   string   // of ductor; empty if unknown
+	source   string   // source directory of ductor; empty if unknown
 	projects []string // directories that agents may write
 }
 
 const (
-	goPlace   = "/usr/local/go/bin/go" // services have a short PATH
+	goPlace   = "/usr/local/go/bin/go" // for services, which have a short PATH
 	endOfPipe = 5 * time.Second        // how long children of the Go tool may keep its output open after its exit
 )
 
-// build builds ductor-runner without the network. Its errors are of type *docker.Error and name a fix.
+// build builds ductor-runner without the network. Its errors are of type *docker.Error and contain a fix.
 func (b builder) build(ctx context.Context, path string) error {
 	const args = "build ./cmd/" + smallName
 	byHand := "run in the source of ductor: CGO_ENABLED=0 go build -o " + besideOwn() + " ./cmd/" + smallName
@@ -194,7 +195,7 @@ func (b builder) build(ctx context.Context, path string) error {
 	return nil
 }
 
-// goEnv returns the environment of the Go tool. It builds a static program from modules that are on this machine.
+// goEnv returns the environment of the Go tool, for a static program from modules that are on this machine.
 func goEnv() []string {
 	env := []string{"CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOCACHE",
@@ -206,7 +207,8 @@ func goEnv() []string {
 	return env
 }
 
-// sourceDir returns the directory of the source of this program, or "" if it is gone or -trimpath removed its name.
+// sourceDir returns the source directory of this program. It returns "" if the directory is gone or -trimpath removed
+// its name.
 func sourceDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "../../..")
@@ -216,7 +218,7 @@ func sourceDir() string {
 	return dir
 }
 
-// ownID identifies the build of this program.
+// ownID returns an ID of the build of this program.
 func ownID() string {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -231,8 +233,8 @@ func ownID() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// HostRunner returns how to start the runner of this machine. It uses ductor-runner of the same version if available,
-// and otherwise ductor itself, which needs more memory.
+// HostRunner returns how to start the runner of this machine: with ductor-runner of the same version if it is
+// available, or else with ductor itself, which needs more memory.
 func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner.Options {
 	small := findSmall(cfg)
 	if small.make != nil {

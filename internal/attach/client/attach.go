@@ -9,17 +9,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Options configure a client.
+// Options configures a client.
 type Options struct {
 	Dir          string // ductor's state directory
-	Conversation string // its key or title; empty is the private chat of the owner
+	Conversation string // key or title of the conversation; empty for the private chat of the owner
 	In, Out      *os.File
 	Getenv       func(name string) string
-	Lines        bool // each line of In is a prompt, if In is not a terminal
+	Lines        bool // if In is not a terminal, each line of In is a prompt
 }
 
-// Attach shows a conversation until the user leaves, ctx ends, or ductor refuses. In a terminal it uses the whole
-// screen. In a pipe it prints plain lines.
+// Attach shows a conversation until the user leaves, ctx ends, or ductor refuses the connection. In a terminal it
+// uses the whole screen. In a pipe it prints plain lines.
 func Attach(ctx context.Context, o Options) (err error) {
 	if o.Conversation != "" {
 		if o.Conversation, err = find(ctx, o.Dir, o.Conversation); err != nil {
@@ -34,7 +34,7 @@ func Attach(ctx context.Context, o Options) (err error) {
 	return printLines(ctx, o)
 }
 
-// ascii reports whether the terminal does not understand UTF-8.
+// ascii reports whether the terminal does not support UTF-8.
 func (o Options) ascii() bool {
 	locale := strings.ToLower(cmp.Or(o.Getenv("LC_ALL"), o.Getenv("LC_CTYPE"), o.Getenv("LANG")))
 	return !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

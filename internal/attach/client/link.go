@@ -1,5 +1,5 @@
-// Package client connects `ductor attach` with ductor, and reconnects after a restart. It shows package screen in a
-// terminal, and plain lines in a pipe.
+// Package client connects `ductor attach` to ductor, and reconnects after a restart. In a terminal it shows the
+// screen that package screen computes. In a pipe it prints plain lines.
 package client
 
 import (
@@ -20,24 +20,24 @@ import (
 	"ductor/internal/statesocket"
 )
 
-// ErrNotRunning means that ductor does not run with this state directory.
+// ErrNotRunning means that no ductor runs with this state directory.
 var ErrNotRunning = errors.New("ductor isn't running, so there is nothing to attach to; start it with " +
 	"`ductor run`, or `ductor service install`")
 
-// refusal is a reason of ductor to end the connection for good.
+// refusal is ductor's reason for permanently ending the connection.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 // Limits of a connection.
 const (
-	mostBatch  = 200 // messages that the screen gets at once
+	mostBatch  = 200 // messages passed to the screen at once
 	writeWait  = 10 * time.Second
-	firstPause = 100 * time.Millisecond // between attempts to connect
+	firstPause = 100 * time.Millisecond // pauses between attempts to connect
 	mostPause  = 2 * time.Second
 )
 
-// event is something that happened to the connection: it is up, it is lost, or it brought messages.
+// event describes a change of the connection: it is up, it is lost, or it received messages.
 type event struct {
 	up       *connection
 	lost     bool
@@ -50,7 +50,7 @@ type connection struct {
 	in *bufio.Reader
 }
 
-// dial connects to ductor and says hello.
+// dial connects to ductor and sends the Hello.
 func dial(ctx context.Context, dir string) (*connection, error) {
 	conn, err := statesocket.Dial(ctx, dir, wire.Socket)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
@@ -76,7 +76,7 @@ func dial(ctx context.Context, dir string) (*connection, error) {
 	return c, nil
 }
 
-// send writes requests. After an error the connection is of no use.
+// send writes requests. After an error, the connection is unusable.
 func (c *connection) send(requests ...wire.Request) error {
 	var lines bytes.Buffer
 	for _, r := range requests {
@@ -84,7 +84,7 @@ func (c *connection) send(requests ...wire.Request) error {
 			return fmt.Errorf("write to ductor: %w", err)
 		}
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(writeWait)) // Write notices errors
+	_ = c.SetWriteDeadline(time.Now().Add(writeWait)) // Write returns the error
 	if _, err := c.Write(lines.Bytes()); err != nil {
 		return fmt.Errorf("write to ductor: %w", err)
 	}
@@ -104,7 +104,7 @@ func (c *connection) next() (wire.Message, error) {
 	return m, nil
 }
 
-// batch waits for a message, and returns it with all messages that arrived together with it.
+// batch waits for a message, and returns it with all messages that have already arrived.
 func (c *connection) batch() ([]wire.Message, error) {
 	var all []wire.Message
 	for {
@@ -123,8 +123,8 @@ func (c *connection) batch() ([]wire.Message, error) {
 	}
 }
 
-// follow keeps a connection to ductor, and calls happened for each event, until ctx ends or ductor refuses. If the
-// first attempt to connect fails, it returns the error. Later it tries again.
+// follow maintains a connection to ductor, and calls happened for each event, until ctx ends or ductor refuses. If
+// the first attempt to connect fails, it returns the error. Later it retries.
 func follow(ctx context.Context, dir string, happened func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)
@@ -148,8 +148,8 @@ func follow(ctx context.Context, dir string, happened func(event)) error {
 	}
 }
 
-// pump reads messages until the connection ends. It calls happened at the start, for each batch of messages, and at the
-// end.
+// pump reads messages until the connection ends. It calls happened at the start, for each batch of messages, and at
+// the end.
 func (c *connection) pump(ctx context.Context, happened func(event)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer c.Close()
@@ -166,7 +166,7 @@ func (c *connection) pump(ctx context.Context, happened func(event)) error {
 	}
 }
 
-// find returns the key of the conversation that a user means: its key, its title or the beginning of it.
+// find returns the key of a conversation. name is its key, its title, or the beginning of its title.
 func find(ctx context.Context, dir, name string) (string, error) {
 	c, err := dial(ctx, dir)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// errFailed means that a turn of a prompt from standard input did not end well.
+// errFailed means that the turn of a prompt from standard input failed.
 var errFailed = errors.New("a turn did not end well; its last line above says why")
 
-// printLines prints a conversation as plain lines. It reads prompts from o.In: all of it is one prompt, or each line is
-// one. At the end of an input with a prompt, it waits for the ends of their turns and returns. Without a prompt it
-// follows the conversation until ctx ends or ductor refuses.
+// printLines prints a conversation as plain lines. It reads prompts from o.In: each line is a prompt if o.Lines is
+// set, and otherwise the whole input is one. If the input contained prompts, printLines returns when their turns have
+// ended. Otherwise it prints until ctx ends or ductor refuses.
 func printLines(ctx context.Context, o Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -31,7 +31,7 @@ func printLines(ctx context.Context, o Options) error {
 			}
 		})
 	}()
-	go readPrompts(ctx, o.In, o.Lines, prompts) // ends with the process if nothing comes
+	go readPrompts(ctx, o.In, o.Lines, prompts) // if no input comes, it ends with the process
 	for !p.over() {
 		var err error
 		select {
@@ -68,7 +68,7 @@ func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- st
 		}
 	}
 	if !each {
-		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // ductor refuses a longer one
+		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // enough, because ductor refuses longer prompts
 		pass(string(all))
 		return
 	}
@@ -81,15 +81,15 @@ func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- st
 	}
 }
 
-// lines is a conversation in plain lines.
+// lines prints a conversation as plain lines.
 type lines struct {
 	*session
 	printer *screen.Printer
 	out     io.Writer
-	own     []string // turns of prompts that were read
-	asked   int      // prompts and commands that were read
-	ended   bool     // all prompts are read
-	failed  bool     // a turn of a prompt did not end well
+	own     []string // turns of the prompts from the input
+	asked   int      // number of prompts and commands from the input
+	ended   bool     // the input has ended
+	failed  bool     // the turn of a prompt failed
 }
 
 func (p *lines) submit(text string) {
@@ -117,7 +117,7 @@ func (p *lines) event(e event) error {
 	return nil
 }
 
-// over reports whether all prompts were read, and their turns are over.
+// over reports whether the input has ended, and the turns of its prompts too.
 func (p *lines) over() bool {
 	for _, turn := range p.own {
 		if state := p.printer.State(turn); state.Over() && state != "" {

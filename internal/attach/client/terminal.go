@@ -16,7 +16,7 @@ import (
 // session is a screen with its connection.
 type session struct {
 	screen *screen.Screen
-	link   *connection // nil while ductor is away
+	link   *connection // nil while not connected
 }
 
 func newSession(o Options) *session { return &session{screen: screen.New(o.Conversation, rand.Text)} }
@@ -35,10 +35,10 @@ func (s *session) happened(e event) {
 	}
 }
 
-// send sends requests. If it fails, the screen repeats them on the next connection.
+// send sends requests. If that fails, the screen repeats them on the next connection.
 func (s *session) send(requests []wire.Request) {
 	if s.link != nil && len(requests) > 0 && s.link.send(requests...) != nil {
-		_ = s.link.Close() // the reader notices
+		_ = s.link.Close() // the reader gets the error
 		s.link = nil
 	}
 }
@@ -86,7 +86,7 @@ func (m model) View() tea.View {
 func fillTerminal(ctx context.Context, o Options) error {
 	following, leave := context.WithCancel(ctx)
 	defer leave()
-	// The program ends by Quit, because it does not wait for its reader of the terminal if its context ends.
+	// End the program with Quit: if its context ended, it would not wait for its reader of the terminal.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	look := screen.Look{ASCII: o.ascii(), Plain: o.Getenv("NO_COLOR") != ""}
@@ -102,7 +102,7 @@ func fillTerminal(ctx context.Context, o Options) error {
 		p.Quit()
 	}()
 	select {
-	case err := <-followed: // the terminal stays as it is
+	case err := <-followed: // leave the last screen visible
 		return err
 	case <-up:
 	}

@@ -9,22 +9,22 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostAsked limits the text of a request, in bytes. A longer one cannot be allowed here.
+// mostAsked limits the text of a request, in bytes. Longer requests cannot be allowed here.
 const mostAsked = 128 << 10
 
-// ask is an open approval. It remembers how far the user has read it, and the choices that the user has made.
+// ask is an open approval. It records how far the user has read it, and the choices so far.
 type ask struct {
 	wire.Approval
-	text []row // everything to decide on
+	text []row // the complete request
 
-	rows    []row // of text
-	look    Look  // of rows
-	top     int   // the first row on the screen
-	read    int   // rows that were on the screen
-	shown   int   // rows that are on the screen
-	choice  int   // the option that Enter chooses
+	rows    []row // text, broken into rows
+	look    Look  // the look for which rows was computed
+	top     int   // index of the first row on the screen
+	read    int   // number of rows that were on the screen so far
+	shown   int   // number of rows on the screen
+	choice  int   // index of the option that Enter chooses
 	marked  []string
-	answers [][]string // of the questions before the current one
+	answers [][]string // answers to the questions before the current one
 }
 
 func newAsk(a wire.Approval) *ask {
@@ -33,7 +33,7 @@ func newAsk(a wire.Approval) *ask {
 	return k
 }
 
-// replace shows another state of the approval. If it asks for something else, the user reads and chooses again.
+// replace updates the approval. If the request has changed, the user must read it and choose again.
 func (k *ask) replace(a wire.Approval) {
 	k.Approval = a
 	if text := k.describe(); !slices.Equal(text, k.text) {
@@ -41,7 +41,7 @@ func (k *ask) replace(a wire.Approval) {
 	}
 }
 
-// question returns the question that the user answers now, or nil if k requests permission.
+// question returns the current question, or nil if k requests permission.
 func (k *ask) question() *wire.Question {
 	if k.Asks != nil || len(k.answers) >= len(k.Questions) {
 		return nil
@@ -49,8 +49,8 @@ func (k *ask) question() *wire.Question {
 	return &k.Questions[len(k.answers)]
 }
 
-// describe returns everything that the user decides on. Only names begin at the first column, so that a value cannot
-// look like another field.
+// describe returns the complete request. Only names of fields begin in the first column, so that a value cannot look
+// like another field.
 func (k *ask) describe() []row {
 	var rows []row
 	part := func(s style, name, value string, of func(line string) style) {
@@ -108,7 +108,7 @@ func (k *ask) describe() []row {
 	return rows
 }
 
-// lines returns the rows of the request. The user has read none of them after the width changed.
+// lines returns the rows of the request. After a change of the width, all rows count as unread.
 func (k *ask) lines(look Look) []row {
 	if look.Height = 0; k.rows != nil && look == k.look {
 		return k.rows
@@ -126,7 +126,7 @@ func (k *ask) lines(look Look) []row {
 	return k.rows
 }
 
-// page returns the rows that fit into a height, and records that the user can read them.
+// page returns the rows that fit into a height, and records them as read.
 func (k *ask) page(look Look, height int) []row {
 	rows := k.lines(look)
 	k.top = max(min(k.top, len(rows)-height), 0)
@@ -137,7 +137,7 @@ func (k *ask) page(look Look, height int) []row {
 	return rows[k.top:end]
 }
 
-// whyShut returns the reason why the user can only deny the request. It returns "" if the user can allow it.
+// whyShut explains why the user can only deny the request. It returns "" if the user can allow it.
 func (k *ask) whyShut() string {
 	size := 0
 	for _, line := range k.text {
@@ -154,18 +154,18 @@ func (k *ask) whyShut() string {
 	return ""
 }
 
-// unread reports whether part of the request was not on the screen yet.
+// unread reports whether a part of the request has not been on the screen yet.
 func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 
 // option is a line that the user can choose.
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // where the user types something first; empty for none
-	done   bool  // ends a question with several answers
+	needs  focus // the input that the option requires first; empty for none
+	done   bool  // completes a question with several answers
 }
 
-// options lists the choices of the user.
+// options lists the current choices.
 func (k *ask) options() []option {
 	var all []option
 	for _, o := range k.Choices {
@@ -225,8 +225,8 @@ func (k *ask) answerOptions() []option {
 	return all
 }
 
-// choose carries out the option at the cursor, with the text that the user typed for it. It returns the decision, or
-// nil if more is needed.
+// choose applies the option at the cursor, with the text that the user typed for it. It returns the decision, or nil
+// if the user must choose more.
 func (k *ask) choose(text string) *wire.Decide {
 	all := k.options()
 	if k.choice >= len(all) {
@@ -259,7 +259,7 @@ func (k *ask) choose(text string) *wire.Decide {
 	return k.answer([]string{q.Options[k.choice-k.firstAnswer()].Label})
 }
 
-// firstAnswer returns the index of the first answer in options.
+// firstAnswer returns the index of the first answer among the options.
 func (k *ask) firstAnswer() int {
 	return slices.IndexFunc(k.options(), func(o option) bool { return o.choice == wire.Answer })
 }
@@ -272,7 +272,7 @@ func (k *ask) toggle(label string) {
 	k.marked = append(k.marked, label)
 }
 
-// answer answers the current question. After the last one it returns the decision.
+// answer answers the current question. After the last question it returns the decision.
 func (k *ask) answer(with []string) *wire.Decide {
 	answers := append(k.answers, with)
 	if len(answers) == len(k.Questions) {

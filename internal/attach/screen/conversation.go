@@ -9,7 +9,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostBlocks limits the turns and notices of a conversation on the screen. The chat and /sessions have all of them.
+// mostBlocks limits the turns and notices of a conversation on the screen. The chat and /sessions show all of them.
 const mostBlocks = 300
 
 // block is a turn, or a notice or decision between turns.
@@ -26,20 +26,20 @@ func (b block) all() []*item {
 	return []*item{b.note}
 }
 
-// conversation is a conversation as far as the terminal knows it.
+// conversation is the state of a conversation that the terminal has received.
 type conversation struct {
 	about  wire.Snapshot // without entries, approvals and notices
 	blocks []block
-	queue  []wire.Entry // that wait
+	queue  []wire.Entry // waiting turns
 	asks   []*ask       // open approvals
-	from   *item        // the last entry that the user scrolled to; nil follows the end
-	upto   int          // its rows up to the end of the screen
-	page   int          // rows on the screen
-	// rows that the user scrolls up with the next View; negative for down
+	from   *item        // last visible entry; nil shows the end of the conversation
+	upto   int          // number of its rows up to the end of the screen
+	page   int          // rows of the conversation on the screen
+	// rows by which the next View scrolls up; negative for down
 	scrolled int
 }
 
-// snapshot merges a state of ductor into the known one; see package wire.
+// snapshot merges a state from ductor into the current one; see package wire.
 func (c *conversation) snapshot(s wire.Snapshot) {
 	old := c.asks
 	c.queue, c.asks = nil, nil
@@ -48,7 +48,7 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	// ductor no longer knows a turn whose message it reads again after a crash
+	// After a crash, ductor may not know a turn whose message it will read again.
 	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
 		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
 	})
@@ -66,7 +66,7 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 	c.about = s
 }
 
-// entry shows a turn, or that it waits.
+// entry shows a running or waiting turn.
 func (c *conversation) entry(e wire.Entry) {
 	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
 	t := c.turn(e.Turn)
@@ -89,7 +89,7 @@ func (c *conversation) add(b block) {
 	c.blocks = slices.Delete(c.blocks, 0, max(len(c.blocks)-mostBlocks, 0))
 }
 
-// turn returns a turn that runs or ran, or nil for an unknown one.
+// turn returns a turn that runs or ran, or nil if the id is unknown.
 func (c *conversation) turn(id string) *turn {
 	for _, b := range slices.Backward(c.blocks) {
 		if b.turn != nil && b.turn.Turn == id {
@@ -109,7 +109,7 @@ func (c *conversation) running() *turn {
 	return nil
 }
 
-// note shows a message between turns. It replaces a message with the same ID.
+// note shows a message between turns. It replaces a message with the same id.
 func (c *conversation) note(id, text string, at time.Time) {
 	it := newItem(ofNote)
 	it.id = id
@@ -124,7 +124,7 @@ func (c *conversation) note(id, text string, at time.Time) {
 
 func (c *conversation) notice(n wire.Notice) { c.note("notice "+n.ID, n.Text, n.At) }
 
-// approval shows an approval while it is open, and its decision after that.
+// approval shows an open approval, or the decision of a closed one.
 func (c *conversation) approval(a wire.Approval) {
 	i := slices.IndexFunc(c.asks, func(o *ask) bool { return o.ID == a.ID })
 	switch {
@@ -168,7 +168,7 @@ func decisionOf(a wire.Approval) string {
 	return text
 }
 
-// apply shows a change of a turn.
+// apply applies a change to its turn.
 func (c *conversation) apply(m wire.Message) {
 	with := func(id string, f func(t *turn)) {
 		if t := c.turn(id); t != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// editor is a text that the user types. The cursor is between before and after.
+// editor is a text that the user edits. The cursor is between before and after.
 type editor struct{ before, after string }
 
 func (e *editor) text() string { return e.before + e.after }
 
-// insert adds typed or pasted text, without characters that a terminal would obey.
+// insert adds typed or pasted text, without control characters.
 func (e *editor) insert(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", "    ").Replace(strings.ToValidUTF8(text, ""))
 	e.before += strings.Map(func(r rune) rune {
@@ -23,7 +23,7 @@ func (e *editor) insert(text string) {
 	}, text)
 }
 
-// key edits the text. It reports whether it knows the key.
+// key handles a key. It returns false for an unknown key.
 func (e *editor) key(name string) bool {
 	switch name {
 	case "backspace", "ctrl+h":
@@ -67,13 +67,13 @@ func (e *editor) key(name string) bool {
 	return true
 }
 
-// firstCluster returns the length of the first character as users see it.
+// firstCluster returns the length of the first displayed character, in bytes.
 func firstCluster(s string) int {
 	_, _, n, _ := ansi.DecodeSequence(s, ansi.NormalState, nil)
 	return n
 }
 
-// lastCluster returns where the last character begins.
+// lastCluster returns the start of the last displayed character, in bytes.
 func lastCluster(s string) int {
 	line := strings.LastIndexByte(s[:max(len(s)-1, 0)], '\n') + 1
 	for i := line; ; {

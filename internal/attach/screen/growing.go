@@ -6,31 +6,32 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a text on the screen. The chat and /sessions have all of it.
+// Limits of a text on the screen. The chat and /sessions show all of it.
 const (
-	mostText = 128 << 10 // bytes
-	mostLine = 4 << 10   // bytes of a line; a longer one continues on the next
+	mostText = 128 << 10 // bytes of a text
+	mostLine = 4 << 10   // bytes of a line; longer lines are broken
 )
 
-// growing is a text that others wrote, with its rows for one width. Appending costs time for the new text only.
+// growing is a text from ductor, with its rows for one width. The cost of appending depends only on the length of the
+// new text.
 type growing struct {
 	how   wrapping
 	style func(line string) style // nil for a text without styles
-	text  []byte                  // as received, at most mostText
+	text  []byte                  // the received text, at most mostText bytes
 
-	look  Look // of rows
-	ends  int  // bytes of text in lines that do not change any more
-	whole int  // rows of these lines
+	look  Look // the look for which the rows were computed
+	ends  int  // bytes of text in complete lines
+	whole int  // number of rows of these lines
 	rows  []row
 }
 
-// row is a row of the screen without codes.
+// row is a row of the screen without escape codes.
 type row struct {
 	style style
 	text  string
 }
 
-// append adds text at the end. It drops the oldest lines beyond the limit.
+// append adds text at the end. If the text exceeds the limit, it drops the oldest lines.
 func (g *growing) append(text string) {
 	g.text = append(g.text, text...)
 	if len(g.text) <= 2*mostText {
@@ -62,7 +63,7 @@ func (g *growing) set(text string) {
 
 func (g *growing) forget() { g.rows, g.ends, g.whole = nil, 0, 0 }
 
-// lines returns the rows of the text, without empty ones at its end. They are valid until the next call.
+// lines returns the rows of the text, without empty rows at the end. The result is valid until the next call.
 func (g *growing) lines(look Look) []row {
 	if look.Height = 0; look != g.look {
 		g.forget()
@@ -101,7 +102,7 @@ func (g *growing) broken(line string) []row {
 	return rows
 }
 
-// nextLine returns the first line of a text, and whether it will not change any more.
+// nextLine returns the first line of a text, and reports whether the line is complete.
 func nextLine(text []byte) ([]byte, bool) {
 	limit := min(len(text), mostLine)
 	for i, c := range text[:limit] {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is a kind of entry on the screen.
+// kind is the kind of an entry on the screen.
 type kind string
 
 // The kinds of entries.
@@ -19,17 +19,17 @@ const (
 	ofNote     kind = "note"
 )
 
-// outputRows is the number of rows of a tool's output that the screen shows unless the user opens it.
+// outputRows limits the rows of a tool's output, unless the user opens outputs.
 const outputRows = 8
 
 // item is an entry on the screen.
 type item struct {
 	kind   kind
-	id     string // unique in a turn; empty for thoughts and notes
-	offset int    // bytes of the answer before it
+	id     string // unique in its turn; empty for thoughts and notes
+	offset int    // number of bytes of the answer before it
 	head   string // the first line, such as the title of a tool
-	long   string // an opened entry also shows it: the arguments of a tool
-	tail   string // the last line, such as how a tool ended
+	long   string // shown if the user opens it: the arguments of a tool
+	tail   string // the last line, such as the result of a tool
 	mark   mark
 	body   growing
 }
@@ -69,18 +69,18 @@ func diffStyle(line string) style {
 	return normal
 }
 
-// drawn is an entry with its rows for one width.
+// drawn is an entry, broken into rows of one width.
 type drawn struct {
 	look       Look
-	head, tail []string // with codes
-	before     string   // begins each row of body; with codes
+	head, tail []string // with escape codes
+	before     string   // prefix of each row of body; with escape codes
 	body       []row
-	style      style // of rows of body without one
+	style      style // style for rows of body that have none
 }
 
 func (d drawn) len() int { return len(d.head) + len(d.body) + len(d.tail) }
 
-// rows returns the rows from one index to another, with codes.
+// rows returns the rows from one index to another, with escape codes.
 func (d drawn) rows(from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {
@@ -97,7 +97,7 @@ func (d drawn) rows(from, to int) []string {
 	return out
 }
 
-// draw returns the rows of an entry. open shows outputs and arguments whole.
+// draw returns the rows of an entry. If open is set, they show the complete outputs and arguments.
 func (it *item) draw(look Look, open bool) drawn {
 	look.Height = 0
 	d, inner := drawn{look: look}, look
@@ -145,7 +145,7 @@ func (it *item) drawTool(d *drawn, open bool) {
 	}
 }
 
-// markOf returns the mark of an entry with a blank behind it.
+// markOf returns the mark of an entry, followed by a blank.
 func (it *item) markOf(look Look) string {
 	switch it.mark {
 	case success:

@@ -6,10 +6,10 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// Paste adds a pasted text.
+// Paste inserts pasted text into the current input.
 func (s *Screen) Paste(text string) { s.editor().insert(text) }
 
-// editor returns the text that the user edits.
+// editor returns the current input.
 func (s *Screen) editor() *editor {
 	if s.focus == onPrompt || s.focus == onAsk {
 		return &s.input
@@ -17,8 +17,8 @@ func (s *Screen) editor() *editor {
 	return &s.words
 }
 
-// Key handles a key, by its name such as "enter", or its text if it types one. It returns the requests for ductor, and
-// whether the user leaves.
+// Key handles a key. name is its name, such as "enter", and text is the text that it types. Key returns the requests
+// for ductor, and reports whether the user leaves.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":
@@ -63,7 +63,7 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 		s.shown().scrolled += max(s.shown().page-1, 1)
 	case "pgdown":
 		s.shown().scrolled -= max(s.shown().page-1, 1)
-	case "up": // many terminals send it for the wheel of a mouse
+	case "up": // many terminals send this for the mouse wheel
 		s.shown().scrolled++
 	case "down":
 		s.shown().scrolled--
@@ -75,7 +75,7 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	return nil, false
 }
 
-// enter sends the text that the user typed.
+// enter sends the typed text.
 func (s *Screen) enter() []wire.Request {
 	if s.focus == onPrompt {
 		requests := s.Submit(s.input.text())
@@ -94,7 +94,7 @@ func (s *Screen) enter() []wire.Request {
 	return s.decide(k, words)
 }
 
-// decide carries out the option that the user chose.
+// decide applies the chosen option.
 func (s *Screen) decide(k *ask, words string) []wire.Request {
 	s.focus = onAsk
 	d := k.choose(words)
@@ -150,7 +150,7 @@ func (s *Screen) turnTo(step int) []wire.Request {
 	return []wire.Request{{Open: &wire.Open{Conversation: next}}, {List: &wire.List{}}}
 }
 
-// takeBack removes the last waiting prompt from the queue, for the user to edit it.
+// takeBack removes the last waiting prompt from the queue, so that the user can edit it.
 func (s *Screen) takeBack() []wire.Request {
 	queue := s.shown().queue
 	if len(queue) == 0 || s.input.text() != "" {

@@ -7,22 +7,22 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// Printer makes plain lines of the messages of ductor, for a program that reads them. It prints changes after the first
-// Snapshot, each once.
+// Printer converts messages of ductor to plain lines for other programs. It prints each change after the first
+// Snapshot once.
 type Printer struct {
 	look  Look
 	out   strings.Builder
 	began bool
 	turns map[string]*printed
-	done  map[string]bool // tools, changes, notices and approvals
+	done  map[string]bool // tools, changes, notices and approvals that were printed
 }
 
-// printed is the part of a turn that a Printer has printed.
+// printed describes how much of a turn a Printer has printed.
 type printed struct {
 	state  wire.State
-	answer []byte // as received
-	bytes  int    // of answer that are printed
-	// numbers of tools and changes that are printed
+	answer []byte // the received answer
+	bytes  int    // number of printed bytes of answer
+	// numbers of printed tools and changes
 	tools, changes int
 }
 
@@ -31,7 +31,7 @@ func NewPrinter(ascii bool) *Printer {
 	return &Printer{look: Look{ASCII: ascii, Plain: true}, turns: map[string]*printed{}, done: map[string]bool{}}
 }
 
-// State returns the state of a turn. It returns "" if the turn has not begun.
+// State returns the state of a turn, or "" if the turn has not begun.
 func (p *Printer) State(turn string) wire.State {
 	if t := p.turns[turn]; t != nil {
 		return t.state
@@ -65,14 +65,14 @@ func (p *Printer) Apply(m wire.Message) string {
 	return p.out.String()
 }
 
-// print prints the lines of a text of others, each behind begin.
+// print prints each line of a text after the prefix begin.
 func (p *Printer) print(begin, text string) {
 	for line := range strings.Lines(p.look.clean(text)) {
 		p.out.WriteString(begin + strings.TrimSuffix(line, "\n") + "\n")
 	}
 }
 
-// once reports whether something is to be printed for the first time.
+// once reports whether id is printed for the first time.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false
@@ -115,7 +115,7 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	over := e.State.Over() // then their IDs may differ
+	over := e.State.Over() // a stored turn has other ids
 	for i, tool := range e.Tools {
 		if over && i < t.tools {
 			continue
@@ -145,7 +145,7 @@ func (p *Printer) text(piece wire.Text) {
 	}
 }
 
-// replace changes the answer from an offset on.
+// replace replaces the answer from an offset on.
 func (p *Printer) replace(t *printed, offset int, text string) {
 	answer := append(t.answer[:min(offset, len(t.answer)):min(offset, len(t.answer))], text...)
 	if same := min(t.bytes, len(answer)); !bytes.Equal(answer[:same], t.answer[:same]) || same < t.bytes {
@@ -157,7 +157,7 @@ func (p *Printer) replace(t *printed, offset int, text string) {
 	t.answer = answer
 }
 
-// flush prints the whole lines of the answer, or all of it.
+// flush prints the complete lines of the answer, or the whole answer if all is set.
 func (p *Printer) flush(t *printed, all bool) {
 	end := bytes.LastIndexByte(t.answer, '\n') + 1
 	if all {
@@ -165,7 +165,7 @@ func (p *Printer) flush(t *printed, all bool) {
 	}
 	if end > t.bytes {
 		rest := string(t.answer[t.bytes:end])
-		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has ended that line
+		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already ended the last line
 			rest = strings.TrimPrefix(rest, "\n")
 		}
 		p.print("", rest)
@@ -197,7 +197,7 @@ func (p *Printer) change(turn string, c wire.Change) {
 	p.print("    ", c.Diff)
 }
 
-// approval prints every field of a request, and later the decision.
+// approval prints every field of a request, or the decision of a closed approval.
 func (p *Printer) approval(a wire.Approval) {
 	if !p.once("approval " + a.ID + " " + string(a.State)) {
 		return

@@ -1,5 +1,5 @@
-// Package screen computes the rows that `ductor attach` shows from messages of ductor and keys of the user, and the
-// requests that these keys mean. It knows neither a terminal nor a connection.
+// Package screen computes the screen of `ductor attach`. Its inputs are messages of ductor and keys of the user. Its
+// results are rows of text and requests for ductor. It uses neither a terminal nor a connection.
 package screen
 
 import (
@@ -13,43 +13,44 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// focus is where the keys of the user go.
+// focus is the part of the screen that gets the keys.
 type focus string
 
-// The places.
+// Values of focus.
 const (
-	onPrompt focus = ""       // the prompt
+	onPrompt focus = ""       // the input for prompts
 	onAsk    focus = "ask"    // the options of the approval
-	onReason focus = "reason" // the reason of a denial
-	onAnswer focus = "answer" // own words as an answer
-	onSecret focus = "secret" // an answer that the screen does not show
+	onReason focus = "reason" // the input for the reason of a denial
+	onAnswer focus = "answer" // the input for an answer in the user's words
+	onSecret focus = "secret" // the input for a secret answer, which is not shown
 )
 
-// Pending is a request that ductor has not answered, with its conversation. The client repeats it after a reconnect.
+// Pending is a request that ductor has not answered, with its conversation. The client repeats the request after a
+// reconnect.
 type Pending struct {
 	Conversation string
 	wire.Request
-	edits string // the prompt that the user edits once it is out of the queue
+	edits string // the prompt that the user will edit when it has left the queue
 }
 
-// Screen is the state of an attached terminal. Its methods must not be called at the same time.
+// Screen is the state of an attached terminal. It is not safe for concurrent use.
 type Screen struct {
-	NewID func() string // returns an ID of a request
-	Link  string        // state of the connection, for the user; empty while it is up
+	NewID func() string // returns the id for a new request
+	Link  string        // state of the connection for the user; empty while connected
 
 	all     []wire.Conversation
 	known   map[string]*conversation
-	at      string // the conversation that messages of ductor belong to
-	wanted  string // the conversation on the screen
+	at      string // conversation of ductor's messages
+	wanted  string // conversation on the screen
 	pending []Pending
 
 	focus focus
-	input editor // the prompt
-	words editor // a reason or an answer
-	open  bool   // outputs and arguments are whole
+	input editor // the typed prompt
+	words editor // the typed reason or answer
+	open  bool   // show complete outputs and arguments
 }
 
-// New returns a screen of the conversation with a key. An empty key means the private chat of the owner.
+// New returns a screen that shows the conversation with a key. An empty key means the private chat of the owner.
 func New(key string, newID func() string) *Screen {
 	return &Screen{NewID: newID, Link: "connecting", wanted: key, known: map[string]*conversation{}}
 }
@@ -64,7 +65,7 @@ func (s *Screen) conversation(key string) *conversation {
 	return c
 }
 
-// Connected returns the requests of a new connection: it opens the conversation, and repeats unanswered requests.
+// Connected returns the requests for a new connection: open the conversation, and repeat unanswered requests.
 func (s *Screen) Connected() []wire.Request {
 	requests := []wire.Request{{List: &wire.List{}}}
 	opened := false
@@ -87,7 +88,7 @@ func (s *Screen) Connected() []wire.Request {
 // Pending returns the number of requests that ductor has not answered.
 func (s *Screen) Pending() int { return len(s.pending) }
 
-// Apply shows a message of ductor. It returns requests for ductor.
+// Apply handles a message of ductor. It returns requests for ductor.
 func (s *Screen) Apply(m wire.Message) (requests []wire.Request) {
 	switch {
 	case m.Conversations != nil:
@@ -121,7 +122,7 @@ func (s *Screen) Apply(m wire.Message) (requests []wire.Request) {
 // shown returns the conversation on the screen.
 func (s *Screen) shown() *conversation { return s.conversation(s.wanted) }
 
-// ask returns the approval on the screen, the oldest open one, or nil.
+// ask returns the oldest open approval of the shown conversation, or nil.
 func (s *Screen) ask() *ask {
 	for _, k := range s.shown().asks {
 		if !s.decided(k.ID) {
@@ -131,13 +132,13 @@ func (s *Screen) ask() *ask {
 	return nil
 }
 
-// decided reports whether the user has decided an approval here, and ductor has not answered yet.
+// decided reports whether ductor has not yet answered the user's decision on an approval.
 func (s *Screen) decided(id string) bool {
 	return slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Decide != nil && p.Decide.Approval == id })
 }
 
-// reply handles the answer to a request. The text of a failed prompt returns to the user. After a command it requests the
-// state again, which the command may have changed.
+// reply handles ductor's answer to a request. If a prompt failed, its text returns to the input. After a command,
+// reply requests the state again, because the command may have changed it.
 func (s *Screen) reply(r wire.Reply) []wire.Request {
 	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.ID() == r.ID })
 	if i < 0 {
@@ -166,7 +167,7 @@ func (s *Screen) reply(r wire.Reply) []wire.Request {
 	return nil
 }
 
-// request remembers a request until ductor answers it.
+// request records a request until ductor answers it.
 func (s *Screen) request(r wire.Request) []wire.Request {
 	s.pending = append(s.pending, Pending{Conversation: s.wanted, Request: r})
 	return []wire.Request{r}
@@ -174,7 +175,7 @@ func (s *Screen) request(r wire.Request) []wire.Request {
 
 var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9_]+(\s|$)`) })
 
-// Submit returns the request that a text means: a command, or a prompt.
+// Submit returns the request for a text: a command or a prompt.
 func (s *Screen) Submit(text string) []wire.Request {
 	switch word, _, _ := strings.Cut(strings.TrimSpace(text), " "); {
 	case word == "":

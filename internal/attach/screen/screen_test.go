@@ -152,6 +152,21 @@ func TestScreensOfEachSize(t *testing.T) {
 	}
 }
 
+// The error of a tool that its output contains is shown once, another error after the output.
+func TestTheErrorOfAToolIsShownOnce(t *testing.T) {
+	s, entry := fresh(), going("")
+	entry.Tools = []wire.Tool{
+		{Turn: "t", ID: "1", Name: "Bash", State: wire.ToolDone, Output: "Exit code 1\nno module",
+			Error: "Exit code 1 no module"},
+		{Turn: "t", ID: "2", Name: "Bash", State: wire.ToolDone, Output: "half of it", Error: "the turn ended"},
+	}
+	s.Apply(opened(entry))
+	if shown := at(t, s, wide); strings.Count(shown, "no module") != 1 || strings.Count(shown, "Exit code 1") != 1 ||
+		!strings.Contains(shown, "the turn ended") {
+		t.Errorf("it shows:\n%s", shown)
+	}
+}
+
 // Whatever an agent prints, the terminal gets nothing that it would obey.
 func TestNoTextOfOthersReachesTheTerminalRaw(t *testing.T) {
 	texts := hostile.Printed(300)

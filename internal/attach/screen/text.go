@@ -11,11 +11,11 @@ import (
 	"ductor/cli"
 )
 
-// Look describes the abilities of a terminal.
+// Look describes what a terminal can show.
 type Look struct {
 	Width, Height int
-	ASCII         bool // the terminal does not understand UTF-8
-	Plain         bool // without colours and bold text
+	ASCII         bool // the terminal does not support UTF-8
+	Plain         bool // do not use colours and bold text
 }
 
 // style is the parameter of a terminal's SGR code.
@@ -34,7 +34,7 @@ const (
 	cyan    style = "36"
 )
 
-// paint adds a style to text, which must not contain escape codes.
+// paint adds a style to text. The text must not contain escape codes.
 func (l Look) paint(s style, text string) string {
 	if s == normal || l.Plain || text == "" {
 		return text
@@ -42,7 +42,7 @@ func (l Look) paint(s style, text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
 }
 
-// mark returns a mark of the screen, or its substitute in ASCII.
+// mark returns a symbol, or its ASCII substitute if the look is ASCII.
 func (l Look) mark(mark, ascii string) string {
 	if l.ASCII {
 		return ascii
@@ -50,8 +50,8 @@ func (l Look) mark(mark, ascii string) string {
 	return mark
 }
 
-// clean makes text that others wrote safe for a terminal. It returns the text as a terminal would finally show it. It
-// removes control characters, and characters that are invisible or change the direction of text.
+// clean makes foreign text safe for a terminal. It returns the text that a terminal would finally show. It removes
+// control characters, and characters that are invisible or change the direction of text.
 func (l Look) clean(text string) string {
 	if !harmless(text) {
 		text = strings.Map(func(r rune) rune {
@@ -60,7 +60,7 @@ func (l Look) clean(text string) string {
 				return r
 			case r < ' ' || r >= 0x7f && r < 0xa0:
 				return ' '
-			case r == 0x200d: // joins emoji
+			case r == 0x200d: // joiner of emoji
 				return r
 			case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co):
 				return -1
@@ -79,11 +79,11 @@ func (l Look) clean(text string) string {
 	return text
 }
 
-// inASCII replaces punctuation that has a substitute in ASCII.
+// inASCII replaces punctuation by ASCII.
 var inASCII = strings.NewReplacer("·", "-", "…", "...", "–", "-", "—", "-", "‘", "'", "’", "'", "“", `"`, "”", `"`,
 	"•", "*")
 
-// harmless reports whether a text has only characters of ASCII that a terminal prints.
+// harmless reports whether a text has only printable ASCII characters.
 func harmless(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c != '\n' && (c < ' ' || c >= 0x7f) {
@@ -93,7 +93,7 @@ func harmless(text string) bool {
 	return true
 }
 
-// reveal returns a text of a request with every character visible, because the user decides about it.
+// reveal returns the text of a request with every character visible, because the user decides about it.
 func (l Look) reveal(text string) string {
 	text = strings.ReplaceAll(render.Revealed(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
 	if !l.ASCII {
@@ -113,31 +113,31 @@ func (l Look) reveal(text string) string {
 // one returns a text as a single line of at most width columns.
 func (l Look) one(text string, width int) string {
 	if limit := 1<<10 + 4*max(width, 0); len(text) > limit {
-		text = text[:limit] // a longer one costs time, and shows nothing more
+		text = text[:limit] // the rest costs time and would not be shown
 	}
 	text = strings.Join(strings.Fields(l.clean(text)), " ")
 	return ansi.Truncate(text, max(width, 0), l.mark("…", "~"))
 }
 
-// wrapping selects how lines are broken.
+// wrapping selects where lines are broken.
 type wrapping string
 
 // The ways to break lines.
 const (
 	atWords  wrapping = "words"
-	anywhere wrapping = "anywhere" // keeps every blank
+	anywhere wrapping = "anywhere" // at any column; preserves all blanks
 )
 
 // wrap breaks a clean text into rows of at most width columns.
 func wrap(text string, width int, how wrapping) []string {
-	if len(text) <= width && harmless(text) && !strings.Contains(text, "\n") { // most lines
+	if len(text) <= width && harmless(text) && !strings.Contains(text, "\n") { // fast path for most lines
 		return []string{text}
 	}
 	if how == atWords {
-		text = ansi.Wrap(text, width, "") // some texts stay too wide, such as "- - - -"
+		text = ansi.Wrap(text, width, "") // some texts are still too wide, such as "- - - -"
 	}
 	return strings.Split(ansi.Hardwrap(text, width, true), "\n")
 }
 
-// OneLine returns a text of others as a short line for a terminal.
+// OneLine returns foreign text as a short line for a terminal.
 func OneLine(text string) string { return Look{}.one(text, 60) }

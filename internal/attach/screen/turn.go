@@ -11,16 +11,16 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostItems limits the entries of a turn. The chat's Steps button has all of them.
+// mostItems limits the entries of a turn. The chat's Steps button shows all of them.
 const mostItems = 1000
 
 // turn is a turn with its prompt, answer, tools and changes.
 type turn struct {
-	wire.Entry        // without Answer, Tools and Changes, which items show
-	size       int    // bytes of the answer
-	status     string // activity of the agent besides text and tools
+	wire.Entry        // without Answer, Tools and Changes, which are in items
+	size       int    // length of the answer in bytes
+	status     string // activity of the agent other than text and tools
 	prompt     *item
-	items      []*item // in their order in the answer
+	items      []*item // in the order of the answer
 	plan       *item
 	ending     *item
 }
@@ -31,11 +31,11 @@ func newTurn(e wire.Entry) *turn {
 	return t
 }
 
-// replace shows an entry. The texts and tools of a replayed one are not complete, so those from before stay.
+// replace shows a new entry of the turn. A replayed entry is incomplete, so the earlier texts and tools stay.
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// The tools have other IDs in the store.
+	// Tools have other ids in the store.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")
@@ -69,7 +69,7 @@ func (t *turn) replace(e wire.Entry) {
 	t.end()
 }
 
-// extend adds a piece of the answer. It reuses entries from before.
+// extend adds a piece of the answer. It reuses the items in old.
 func (t *turn) extend(text string, old map[string]*item) {
 	if text == "" {
 		return
@@ -95,7 +95,7 @@ func (t *turn) last() *item {
 	return t.items[len(t.items)-1]
 }
 
-// text continues the answer. It removes words that the agent took back.
+// text continues the answer. It removes text that the agent retracted.
 func (t *turn) text(piece wire.Text) {
 	if t.State.Over() || t.Replayed {
 		return
@@ -128,7 +128,7 @@ func (t *turn) note(text string) {
 	t.add(it)
 }
 
-// tool shows a tool. It replaces a tool with the same ID.
+// tool shows a tool. It replaces a tool with the same id.
 func (t *turn) tool(tool wire.Tool) {
 	if t.Replayed || t.State.Over() {
 		return
@@ -168,7 +168,7 @@ func toolItem(it *item, tool wire.Tool) *item {
 	if tool.Lost > 0 {
 		tail = append(tail, fmt.Sprintf("%d bytes before are left out", tool.Lost))
 	}
-	if tool.Error != "" {
+	if tool.Error != "" && !strings.Contains(inOneLine(tool.Output), inOneLine(tool.Error)) {
 		tail = append(tail, tool.Error)
 	}
 	if tool.ExitCode != nil && *tool.ExitCode != 0 {
@@ -181,7 +181,9 @@ func toolItem(it *item, tool wire.Tool) *item {
 	return it
 }
 
-// argumentsOf returns the arguments of a tool, one on each line. It omits an argument that equals the tool's title.
+func inOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// argumentsOf returns the arguments of a tool, one per line. It omits an argument that equals the tool's title.
 func argumentsOf(tool wire.Tool) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(tool.Input, &fields) != nil {
@@ -222,7 +224,7 @@ func changeItem(it *item, c wire.Change) *item {
 	return it
 }
 
-// headOf describes where a prompt comes from.
+// headOf describes the origin of a prompt.
 func headOf(e wire.Entry) string {
 	from := "from the chat"
 	switch {

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// The smallest terminal that shows a conversation.
+// The smallest supported terminal.
 const (
 	leastWidth  = 10
 	leastHeight = 5
@@ -19,11 +19,11 @@ const (
 
 // View is the content of a terminal.
 type View struct {
-	Rows []string // with codes for colours only; as many as the terminal has
-	X, Y int      // of the cursor; Y is negative for none
+	Rows []string // with escape codes for colours only; exactly as many rows as the terminal
+	X, Y int      // position of the cursor; Y is negative for no cursor
 }
 
-// View returns the present content. An approval counts as read as far as a View showed it.
+// View returns the current screen. The rows of an approval on it count as read.
 func (s *Screen) View(look Look) View {
 	if look.Width < leastWidth || look.Height < leastHeight {
 		return View{Rows: []string{ansi.Truncate("too small", look.Width, "")}, Y: -1}
@@ -36,7 +36,7 @@ func (s *Screen) View(look Look) View {
 	if k := s.ask(); k != nil {
 		asked = s.askRows(k, look, look.Height-len(top)-len(input)-1)
 		if s.focus != onPrompt {
-			bottom = bottom[len(bottom)-1:] // the request needs the room
+			bottom = bottom[len(bottom)-1:] // the request needs the space
 		}
 	}
 	if left := look.Height - len(top) - len(asked) - len(input); len(bottom) > left {
@@ -51,7 +51,7 @@ func (s *Screen) View(look Look) View {
 	return View{rows, x, len(rows) - len(input) + y}
 }
 
-// header names the conversation, and counts approvals in others.
+// header returns the row with the name of the conversation, and the number of approvals in other conversations.
 func (s *Screen) header(look Look) string {
 	c := s.shown()
 	parts := []string{cmp.Or(s.titleOf(s.wanted), c.about.Title, "ductor")}
@@ -85,7 +85,7 @@ func (s *Screen) titleOf(key string) string {
 	return ""
 }
 
-// queueRows shows the running turn, the queue, and requests that ductor has not answered.
+// queueRows returns rows for the running turn, the queue, and requests that ductor has not answered.
 func (s *Screen) queueRows(look Look) []string {
 	const most = 4
 	c := s.shown()
@@ -121,7 +121,7 @@ func textOf(r wire.Request) string {
 	return "stop"
 }
 
-// inputRows shows the text that the user edits, with the cursor, and the keys.
+// inputRows returns rows for the current input and the available keys, and the position of the cursor.
 func (s *Screen) inputRows(look Look) (rows []string, x, y int) {
 	label := map[focus]string{onReason: "reason: ", onAnswer: "answer: ", onSecret: "answer: "}[s.focus]
 	label = cmp.Or(label, "> ")
@@ -155,13 +155,13 @@ func (s *Screen) help() string {
 		if s.ask() != nil {
 			return "Tab decide  Enter send  Ctrl+C leave"
 		}
-		return "Enter send  Alt+Enter new line  PgUp back  Ctrl+O outputs  Ctrl+N next chat  " +
-			"Ctrl+R edit last waiting  Ctrl+C leave"
+		return "Enter send  Ctrl+C leave  Alt+Enter new line  PgUp back  Ctrl+O outputs  Ctrl+N next chat  " +
+			"Ctrl+R edit last waiting"
 	}
 	return "Enter send  Esc back"
 }
 
-// askRows shows an approval with its options in at most so many rows.
+// askRows returns at most `most` rows for an approval with its options.
 func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	focused := s.focus != onPrompt
 	title := k.Agent + " asks"
@@ -190,7 +190,7 @@ func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	return append(rows, k.optionRows(look, room, s.focus == onAsk)...)
 }
 
-// preview returns the beginning of a request. It does not count as read.
+// preview returns the beginning of a request. Its rows do not count as read.
 func (k *ask) preview(look Look, most int) []string {
 	var rows []string
 	for _, r := range k.lines(look) {
@@ -227,7 +227,7 @@ func (k *ask) optionRows(look Look, most int, cursor bool) []string {
 	return rows[from:min(from+most, len(rows))]
 }
 
-// viewport returns the last rows of a conversation, or those to which the user scrolled.
+// viewport returns the last rows of a conversation, or the rows to which the user scrolled.
 func (c *conversation) viewport(look Look, height int, open bool) []string {
 	var all []*item
 	for _, b := range c.blocks {
@@ -242,7 +242,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		at = len(all) - 1
 		c.upto = drawn(at).len()
 	}
-	// upto may be outside of its entry for a moment
+	// upto may be outside of its entry after scrolling.
 	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
 	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
 		c.upto -= drawn(at).len()
@@ -260,7 +260,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		}
 		shown = slices.Concat(d.rows(max(to-height+len(shown), 0), to), shown)
 	}
-	// at the beginning the rest of the screen shows what follows
+	// At the beginning, fill the screen with the rows that follow.
 	for i, from := at, c.upto; len(shown) < height && i < len(all); i, from = i+1, 0 {
 		d := drawn(i)
 		to := min(from+height-len(shown), d.len())

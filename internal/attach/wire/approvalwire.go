@@ -8,14 +8,14 @@ import (
 // ApprovalState is the state of an approval.
 type ApprovalState string
 
-// The states of an approval. Only an open one changes, and only once.
+// The states of an approval. Only ApprovalOpen changes, and only once.
 const (
 	ApprovalOpen      ApprovalState = "open"
 	ApprovalAllowed   ApprovalState = "allowed"
 	ApprovalDenied    ApprovalState = "denied"
 	ApprovalAnswered  ApprovalState = "answered"
-	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent no longer waits
-	ApprovalExpired   ApprovalState = "expired"   // no user decided in time, which denied it
+	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent does not wait any more
+	ApprovalExpired   ApprovalState = "expired"   // denied, because no user decided in time
 )
 
 // Choice is a decision on an approval.
@@ -24,73 +24,74 @@ type Choice string
 // The choices.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // and whatever the rule covers, as long as the session is used
-	AllowPattern Choice = "pattern" // and whatever the rule covers, until a user revokes it
-	AllowEdits   Choice = "edits"   // and all edits in the working directory from now on
+	AllowSession Choice = "session" // allow everything that the rule covers, while the session is used
+	AllowPattern Choice = "pattern" // allow everything that the rule covers, until a user revokes the rule
+	AllowEdits   Choice = "edits"   // allow the request and all later edits in the working directory
 	Deny         Choice = "deny"
-	Answer       Choice = "answer" // the questions
+	Answer       Choice = "answer" // answer the questions
 )
 
 // Offer is a choice that an approval offers.
 type Offer struct {
 	Choice Choice `json:"choice"`
-	Rule   string `json:"rule,omitempty"` // that AllowSession and AllowPattern create; the user must see it first
+	Rule   string `json:"rule,omitempty"` // of AllowSession and AllowPattern; the client must show it
 }
 
-// Approval is a request or are questions of an agent. It comes when it is new, when it changes, and when it is decided, at
-// whichever end. A client shows every field of a request before it accepts a choice other than Deny.
+// Approval is a request or a set of questions from an agent. ductor sends it when it is new, when it changes, and
+// when it is decided in a terminal or in the chat. A client must show every field of a request before it offers a
+// choice other than Deny.
 type Approval struct {
 	ID        string     `json:"id"`
 	Turn      string     `json:"turn"`
 	Agent     string     `json:"agent"`
 	Dir       string     `json:"dir,omitempty"`
-	Sandbox   string     `json:"sandbox,omitempty"` // where the turn runs; empty is this machine
-	Same      int        `json:"same"`              // identical requests that it stands for
+	Sandbox   string     `json:"sandbox,omitempty"` // where the turn runs; empty for this machine
+	Same      int        `json:"same"`              // number of identical requests that it includes
 	Asked     time.Time  `json:"asked"`
 	Expires   time.Time  `json:"expires,omitzero"`
 	Asks      *Asks      `json:"asks,omitempty"`      // the request; nil for questions
-	Questions []Question `json:"questions,omitempty"` // otherwise
-	Choices   []Offer    `json:"choices,omitempty"`   // empty once it is decided
+	Questions []Question `json:"questions,omitempty"` // the questions; empty for a request
+	Choices   []Offer    `json:"choices,omitempty"`   // empty after the decision
 	Decision
 }
 
-// Decision is the state of an approval, and the way it was decided.
+// Decision describes the state of an approval, and how it was decided.
 type Decision struct {
 	State    ApprovalState `json:"state"`
 	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
 	Chat     bool          `json:"chat,omitempty"`     // decided in the chat
 	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided, or that the decision created
 	Reason   string        `json:"reason,omitempty"`
-	Answers  [][]string    `json:"answers,omitempty"` // never of secret questions
+	Answers  [][]string    `json:"answers,omitempty"` // without answers to secret questions
 	Decided  time.Time     `json:"decided,omitzero"`
 }
 
-// Asks is an agent's request to do something.
+// Asks is an agent's request for permission.
 type Asks struct {
 	Tool    string          `json:"tool"`
-	Title   string          `json:"title,omitempty"`  // the exact command, the path
-	Detail  string          `json:"detail,omitempty"` // the whole command or plan; empty if Title has all of it
+	Title   string          `json:"title,omitempty"`  // the exact command or path
+	Detail  string          `json:"detail,omitempty"` // the complete command or plan; empty if Title contains it
 	Changes []Change        `json:"changes,omitempty"`
-	Fields  []Field         `json:"fields,omitempty"` // the parts that are not contained above
+	Fields  []Field         `json:"fields,omitempty"` // the parts that Title and Detail do not contain
 	Links   []Link          `json:"links,omitempty"`
 	Reason  string          `json:"reason,omitempty"`  // in the agent's words
-	Missing string          `json:"missing,omitempty"` // a part that is not shown, so that it can only be denied
-	Input   json.RawMessage `json:"input,omitempty"`   // all of it, as the agent sent it
+	Missing string          `json:"missing,omitempty"` // a part that cannot be shown: deny only
+	Input   json.RawMessage `json:"input,omitempty"`   // the complete input from the agent
 }
 
-// Field is a further part of a request.
+// Field is a part of a request.
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	Wider bool   `json:"wider,omitempty"` // it asks for more than usual: show it first
+	Wider bool   `json:"wider,omitempty"` // it requests additional rights: show it first
 	Label bool   `json:"label,omitempty"` // it only identifies the request, or has its usual value
 }
 
-// Link is a path of a request that leads elsewhere.
+// Link is a path in a request that is or contains a symbolic link.
 type Link struct {
 	Path    string `json:"path"`
 	Real    string `json:"real"`
-	Outside bool   `json:"outside,omitempty"` // of the working directory
+	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
 // Question is a question of an agent. An approval may have several.
@@ -99,8 +100,8 @@ type Question struct {
 	Text    string   `json:"text"`
 	Options []Option `json:"options,omitempty"`
 	Multi   bool     `json:"multi,omitempty"`  // several options may be chosen
-	Free    bool     `json:"free,omitempty"`   // own words are an answer too; so they are without options
-	Secret  bool     `json:"secret,omitempty"` // the answer must not be shown while it is typed
+	Free    bool     `json:"free,omitempty"`   // the user may answer in other words; also true without options
+	Secret  bool     `json:"secret,omitempty"` // do not show the answer while the user types it
 }
 
 // Option is a possible answer.

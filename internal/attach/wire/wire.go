@@ -1,21 +1,22 @@
-// Package wire defines the protocol between `ductor attach` and ductor: one JSON value per line in both directions, over
-// a Unix socket in ductor's state directory.
+// Package wire defines the protocol between `ductor attach` and ductor: one JSON value per line in both directions,
+// over a Unix socket in ductor's state directory.
 //
-// The client sends Hello first. ductor answers with Welcome, or with Bye and the end of the connection. The client then
+// The client first sends Hello. ductor answers with Welcome, or with Bye and closes the connection. The client then
 // opens a conversation, receives its Snapshot, and after that every change.
 //
-// Every change names its object: an entry by its turn, a tool by its turn and id, an approval and a notice by its id, a
-// piece of text by its turn and its position. So a client needs no counter to continue after a reconnect, to the same
-// process or to the next one. It opens its conversation again, and merges the Snapshot with its own state:
+// Every change identifies its object: an entry by its turn, a tool by its turn and id, an approval and a notice by
+// its id, a piece of text by its turn and its position. So a client can continue after a reconnect, to the same
+// process or to the next one, without counters. It opens its conversation again, and merges the Snapshot into its own
+// state:
 //
-//   - The Snapshot lists all open approvals and all waiting and running entries. If the client has another, it is over.
-//   - An entry of the Snapshot replaces the client's entry of the same turn, unless the entry is Replayed. The texts and
-//     tools of a replayed entry are not complete yet: the client does not change its own until the entry comes again.
+//   - The Snapshot lists all open approvals and all waiting and running entries. If the client has others, they are over.
+//   - An entry of the Snapshot replaces the client's entry of the same turn, unless the entry is Replayed. A replayed entry
+//     is incomplete, so the client does not change its own entry until ductor sends the entry again.
 //   - Older entries and notices of the client stay.
 //
-// If a connection ends without a Bye, the client connects again. It repeats each Prompt, Command, Decide and Cancel, with
-// the same id, until it gets the Reply. ductor carries out each of them once. The client does not repeat an Abort, which
-// could stop a turn that the user started since.
+// If a connection ends without a Bye, the client reconnects. It repeats each Prompt, Command, Decide and Cancel, with
+// the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because it
+// could stop a turn that the user started in the meantime.
 package wire
 
 import (
@@ -31,9 +32,9 @@ const Version = 1
 // Names in the state directory, and limits.
 const (
 	Socket    = "attach.sock"
-	MaxLine   = 8 << 20   // bytes of a line
-	MaxPrompt = 256 << 10 // bytes of a prompt
-	MaxID     = 64        // characters of an id that the client chooses; letters, digits, - and _
+	MaxLine   = 8 << 20   // maximum bytes of a line
+	MaxPrompt = 256 << 10 // maximum bytes of a prompt
+	MaxID     = 64        // maximum length of an id; letters, digits, - and _
 )
 
 // errLong means that a line is longer than MaxLine.
@@ -52,7 +53,7 @@ func ReadLine(in *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// Request is a line of the client. Exactly one field is set.
+// Request is a line from the client. Exactly one field is set.
 type Request struct {
 	Hello   *Hello   `json:"hello,omitempty"`
 	List    *List    `json:"list,omitempty"`
@@ -64,7 +65,7 @@ type Request struct {
 	Cancel  *Cancel  `json:"cancel,omitempty"`
 }
 
-// ID returns the id that the client chose. It returns "" for a request without a reply.
+// ID returns the id of the request, or "" for a request without a reply.
 func (r Request) ID() string {
 	switch {
 	case r.Prompt != nil:
@@ -90,45 +91,44 @@ type Hello struct {
 // List requests Message.Conversations.
 type List struct{}
 
-// Open opens a conversation in place of the open one. ductor answers with Message.Snapshot. Messages before the
-// Snapshot belong to the previous conversation. If Conversation is empty, it is the private chat of the owner.
+// Open opens a conversation and closes the previous one. ductor answers with Message.Snapshot. Messages before the
+// Snapshot belong to the previous conversation. If Conversation is empty, Open opens the private chat of the owner.
 type Open struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 }
 
-// Prompt is a prompt of the owner in the open conversation. It becomes the turn TurnOf(ID). ductor replies once it is
-// stored.
+// Prompt is a prompt of the owner in the open conversation. It becomes the turn TurnOf(ID). ductor replies when it
+// has stored the prompt.
 type Prompt struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// TurnPrefix begins the ids of turns whose prompts come from terminals.
+// TurnPrefix starts the ids of turns with prompts from terminals.
 const TurnPrefix = "attach-"
 
-// TurnOf returns the turn of the prompt with an id.
+// TurnOf returns the id of the turn for the prompt with an id.
 func TurnOf(id string) string { return TurnPrefix + id }
 
-// Command is a command as users write it in the chat, such as "/model opus". ductor sends a Reply after it has carried
-// out the command. The command's output is a separate Notice, which the chat also shows. For "/abort", clients send an
-// Abort instead.
+// Command is a command as in the chat, such as "/model opus". ductor replies after it has run the command. The output
+// of the command is a separate Notice, which the chat also shows. For "/abort", clients send an Abort instead.
 type Command struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// Decide decides an approval of the open conversation. If someone decided it before, the Reply has an error, and the
-// Approval comes with that decision.
+// Decide decides an approval of the open conversation. If a user has already decided it, the Reply contains an error,
+// and an Approval contains that decision.
 type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
-	Choice   Choice     `json:"choice"`            // from Approval.Choices
-	Reason   string     `json:"reason,omitempty"`  // of Deny, for the agent
-	Answers  [][]string `json:"answers,omitempty"` // of Answer: the chosen labels or own words, for each question
+	Choice   Choice     `json:"choice"`            // one of Approval.Choices
+	Reason   string     `json:"reason,omitempty"`  // for Deny; the agent reads it
+	Answers  [][]string `json:"answers,omitempty"` // for Answer: the chosen labels or the user's words, by question
 }
 
-// Abort stops the running turn of the open conversation and empties its queue. With a Turn it stops only that turn, if
-// it runs.
+// Abort stops the running turn of the open conversation and empties its queue. If Turn is set, it stops only that
+// turn, and only if the turn is running.
 type Abort struct {
 	ID   string `json:"id"`
 	Turn string `json:"turn,omitempty"`
@@ -140,7 +140,7 @@ type Cancel struct {
 	Turn string `json:"turn"`
 }
 
-// Message is a line of ductor. Exactly one field is set.
+// Message is a line from ductor. Exactly one field is set.
 type Message struct {
 	Welcome       *Welcome       `json:"welcome,omitempty"`
 	Bye           *Bye           `json:"bye,omitempty"`
@@ -159,61 +159,62 @@ type Message struct {
 	Notice        *Notice        `json:"notice,omitempty"`
 }
 
-// Welcome accepts a client.
+// Welcome accepts the connection of a client.
 type Welcome struct {
-	Version int    `json:"version"` // of the protocol
+	Version int    `json:"version"` // version of the protocol
 	Ductor  string `json:"ductor"`  // version of ductor
 }
 
-// Reason is the reason why ductor ends a connection.
+// Reason is why ductor ends a connection.
 type Reason string
 
 // The reasons.
 const (
-	ReasonRefused Reason = "refused" // the client may not attach, or sent something that ductor cannot read
-	ReasonRemoved Reason = "removed" // the owner may no longer use ductor
+	ReasonRefused Reason = "refused" // the client may not attach, or sent an invalid request
+	ReasonRemoved Reason = "removed" // the user may not use ductor any more
 )
 
-// Bye is the last line of a connection. The client does not connect again. A connection also ends, without a Bye, if
-// ductor stops or if the client does not read.
+// Bye is the last line of a connection. The client must not reconnect. Without a Bye, a connection ends if ductor
+// stops or the client does not read.
 type Bye struct {
 	Reason   Reason `json:"reason"`
-	Sentence string `json:"sentence"` // for the user
+	Sentence string `json:"sentence"` // sentence for the user
 }
 
 // Reply answers the request with an id.
 type Reply struct {
 	ID    string `json:"id"`
-	Error string `json:"error,omitempty"` // a sentence for the user; empty if ductor carried it out
+	Error string `json:"error,omitempty"` // sentence for the user; empty on success
 }
 
 // Conversation is a conversation that the owner can open.
 type Conversation struct {
 	Key       string    `json:"key"`             // chat/topic
-	Title     string    `json:"title,omitempty"` // the name of the chat, or the title of its session; may be empty
+	Title     string    `json:"title,omitempty"` // name of the chat, or title of its session; may be empty
 	Used      time.Time `json:"used,omitzero"`
 	Running   bool      `json:"running,omitempty"`
-	Approvals int       `json:"approvals,omitempty"` // that wait
+	Approvals int       `json:"approvals,omitempty"` // number of open approvals
 }
 
-// Activity is a change of the state of a conversation. It comes for every conversation, open or not.
+// Activity is a change of a conversation's state. ductor sends it for all conversations, also for those that are not
+// open.
 type Activity struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 	Running      bool   `json:"running,omitempty"`
-	Approvals    int    `json:"approvals,omitempty"` // that wait
+	Approvals    int    `json:"approvals,omitempty"` // number of open approvals
 }
 
-// Snapshot is the state of the conversation that was opened.
+// Snapshot is the state of the opened conversation.
 type Snapshot struct {
 	Conversation string     `json:"conversation"`
-	Title        string     `json:"title,omitempty"` // of the session
-	Agent        string     `json:"agent"`           // that gets the next prompt
+	Title        string     `json:"title,omitempty"` // title of the session
+	Agent        string     `json:"agent"`           // agent for the next prompt
 	Model        string     `json:"model,omitempty"`
 	Mode         string     `json:"mode,omitempty"` // permission mode
 	Dir          string     `json:"dir,omitempty"`
-	Entries      []Entry    `json:"entries"` // the last ended ones, then the running one, then the waiting ones
+	Entries      []Entry    `json:"entries"` // the last ended entries, then the running one, then the waiting ones
 	Approvals    []Approval `json:"approvals"`
-	Notices      []Notice   `json:"notices"` // recent ones
+	Notices      []Notice   `json:"notices"` // recent notices
 }
 
 // State is the state of an entry.
@@ -226,25 +227,25 @@ const (
 	StateDone        State = "done"
 	StateFailed      State = "failed"
 	StateAborted     State = "aborted"
-	StateCancelled   State = "cancelled"   // left the queue before it ran
+	StateCancelled   State = "cancelled"   // it left the queue before it ran
 	StateSteered     State = "steered"     // its prompt was added to the running turn
 	StateInterrupted State = "interrupted" // ductor died while it ran
 )
 
-// Over reports whether an entry can no longer change. Such an entry has its whole answer. The client must ignore text
-// that still arrives for it.
+// Over reports whether an entry is final. A final entry contains the whole answer, and the client must ignore later
+// text for it.
 func (s State) Over() bool { return s != StateQueued && s != StateRunning }
 
-// Entry is a turn with its prompt and its results until now. ductor sends it when the turn is queued, when it starts,
-// when ductor has caught up with it after a restart, and when it ends.
+// Entry is a turn with its prompt and its results so far. ductor sends it when the turn is queued, when it starts,
+// when a replay after a restart is complete, and when it ends.
 type Entry struct {
 	Turn       string    `json:"turn"`
 	State      State     `json:"state"`
 	Prompt     string    `json:"prompt"`
-	Files      []string  `json:"files,omitempty"`    // names of files that came with the prompt
-	Terminal   bool      `json:"terminal,omitempty"` // a terminal sent the prompt, otherwise the chat or a job
-	Job        string    `json:"job,omitempty"`      // the title of the job
-	Ahead      int       `json:"ahead,omitempty"`    // turns before it, while it is queued
+	Files      []string  `json:"files,omitempty"`    // names of the prompt's files
+	Terminal   bool      `json:"terminal,omitempty"` // the prompt came from a terminal, not from the chat or a job
+	Job        string    `json:"job,omitempty"`      // title of the job
+	Ahead      int       `json:"ahead,omitempty"`    // number of turns ahead of it in the queue
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Replayed   bool      `json:"replayed,omitempty"` // see the package comment
@@ -252,22 +253,22 @@ type Entry struct {
 	Tools      []Tool    `json:"tools,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
 	Plan       []Step    `json:"plan,omitempty"`
-	Failure    string    `json:"failure,omitempty"` // a sentence
+	Failure    string    `json:"failure,omitempty"` // sentence about the failure
 	Queued     time.Time `json:"queued,omitzero"`
 	Ended      time.Time `json:"ended,omitzero"`
 	DurationMS int64     `json:"duration_ms,omitempty"`
 	CostUSD    float64   `json:"cost_usd,omitempty"`
 }
 
-// Text continues the answer of a turn: the answer is now its first Offset bytes, and then Text. An Offset below the
-// length of the answer removes text that the agent took back.
+// Text continues the answer of a turn: the answer is now its first Offset bytes, followed by Text. If Offset is less
+// than the length of the answer, the agent has retracted text.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
 	Text   string `json:"text"`
 }
 
-// Thought is reasoning of the agent. It is no part of the answer, and no Snapshot has it.
+// Thought is reasoning of the agent. It is not part of the answer, and a Snapshot does not contain it.
 type Thought struct {
 	Turn string `json:"turn"`
 	Text string `json:"text"`
@@ -283,33 +284,34 @@ const (
 	ToolFailed  ToolState = "failed"
 )
 
-// Tool is a tool call of an agent. It comes when the tool starts and when it ends, each time with all that is known.
+// Tool is a tool call of an agent. ductor sends it when the tool starts and when it ends, each time with all known
+// facts.
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // the tool that started the sub-agent which uses this one
+	Parent     string          `json:"parent,omitempty"` // for a sub-agent's tool: the tool that started the sub-agent
 	Name       string          `json:"name"`
-	Title      string          `json:"title"`           // the whole command or path
+	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments
 	State      ToolState       `json:"state"`
 	Output     string          `json:"output,omitempty"`
-	Lost       int             `json:"lost,omitempty"` // bytes missing at the beginning of Output
+	Lost       int             `json:"lost,omitempty"` // number of bytes missing at the beginning of Output
 	ExitCode   *int            `json:"exit_code,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
-	Offset     int             `json:"offset"` // bytes of the answer that came before it
+	Offset     int             `json:"offset"` // number of bytes of the answer before it
 }
 
-// Change is a change of a file. Turn is empty inside an approval.
+// Change is a change of a file. Turn is empty inside an Approval.
 type Change struct {
 	Turn   string `json:"turn,omitempty"`
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`             // add, update or delete
-	Diff   string `json:"diff,omitempty"`   // unified; empty if the agent gives none
-	Offset int    `json:"offset,omitempty"` // bytes of the answer that came before it
+	Diff   string `json:"diff,omitempty"`   // unified diff; empty if the agent reports none
+	Offset int    `json:"offset,omitempty"` // number of bytes of the answer before it
 }
 
-// Plan is the whole to-do list of the agent.
+// Plan is the complete to-do list of the agent.
 type Plan struct {
 	Turn  string `json:"turn"`
 	Steps []Step `json:"steps"`
@@ -321,18 +323,18 @@ type Step struct {
 	State string `json:"state"` // open, active or done
 }
 
-// Status is an activity of the agent that shows neither text nor tools, such as that it waits for its model. An empty
-// Sentence ends the previous one.
+// Status is an activity of the agent without text or tools, such as waiting for its model. An empty Sentence ends the
+// previous Status.
 type Status struct {
 	Turn     string `json:"turn"`
 	Sentence string `json:"sentence"`
-	Warning  bool   `json:"warning,omitempty"` // a message that stays
+	Warning  bool   `json:"warning,omitempty"` // the sentence stays on the screen
 }
 
-// Notice is a message of ductor in the chat outside of a turn, such as the answer to a command. It may come again with
-// the same id.
+// Notice is a message of ductor in the chat outside of a turn, such as the answer to a command. ductor may send it
+// again with the same id.
 type Notice struct {
 	ID   string    `json:"id"`
-	Text string    `json:"text"` // plain
+	Text string    `json:"text"` // plain text
 	At   time.Time `json:"at"`
 }

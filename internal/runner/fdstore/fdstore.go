@@ -1,6 +1,6 @@
 // Package fdstore keeps descriptors of one process for its successor. The first process of a container uses it for the
-// runner's ends of the agents' inputs: the next runner cannot take them from the agents with pidfd_getfd, because Docker
-// forbids that.
+// runner's ends of the agents' inputs. The next runner cannot get them from the agents by pidfd_getfd, because Docker
+// forbids that call.
 package fdstore
 
 import (
@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store is the process that keeps descriptors. The zero value is empty. Safe for concurrent use.
+// Store keeps descriptors for a Client. The zero value is empty. Safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
 	files map[string]int // by name
 }
 
-// The first byte of a message to a Store. A name follows.
+// First bytes of a message to a Store. A name follows.
 const (
 	opPut    = 'k' // store the attached descriptor
 	opDelete = 'd'
-	opList   = 'l' // send all, each in a message, and listEnd
+	opList   = 'l' // send all descriptors, each in a message, then listEnd
 	listEnd  = "."
 )
 
@@ -32,7 +32,7 @@ const maxName = 64
 // listWait limits, in seconds, how long All waits for a message.
 const listWait = 5
 
-// Serve handles the messages of a Client. It closes the socket when the client is dead.
+// Serve handles the messages of a Client. It closes the socket when the client has exited.
 func (s *Store) Serve(socket int) {
 	defer unix.Close(socket)
 	for {
@@ -59,14 +59,14 @@ func (s *Store) handle(socket int, op byte, name string, fd int) {
 		s.files[name] = fd
 	case opList:
 		for name, fd := range s.files {
-			// fails only if the client is dead
+			// Fails only if the client has exited.
 			_ = unix.Sendmsg(socket, []byte(name), unix.UnixRights(fd), nil, 0)
 		}
 		_ = unix.Sendmsg(socket, []byte(listEnd), nil, nil, 0)
 	}
 }
 
-// receive receives a message and its descriptor, or -1 if it has none.
+// receive receives a message and its descriptor. fd is -1 if the message has none.
 func receive(socket int) (text string, fd int, err error) {
 	buf, side := make([]byte, 1+maxName), make([]byte, unix.CmsgSpace(4))
 	var n, m int
@@ -90,10 +90,10 @@ func receive(socket int) (text string, fd int, err error) {
 	return string(buf[:n]), fds[0], nil
 }
 
-// Client is the descriptor of a connection to a Store, or 0 without a Store. Then its methods do nothing.
+// Client is the descriptor of a connection to a Store. If it is 0, no Store exists, and the methods do nothing.
 type Client int
 
-// Put stores a file under a name, and replaces the previous one.
+// Put stores a file under a name. It replaces a file with the same name.
 func (c Client) Put(name string, f *os.File) error {
 	if c == 0 {
 		return nil

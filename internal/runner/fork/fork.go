@@ -1,8 +1,8 @@
 // Package fork starts a program in a session of its own and, if possible, directly in a control group.
 //
-// os/exec is not enough, because it cannot call prctl(2) in the child. Two features need that call. First, a program
-// without a control group must become the reaper of its own orphans, so that all its descendants stay below it. Second,
-// the next runner must be allowed to take over the program's input. Starting through another program would cost time;
+// os/exec is not sufficient, because it cannot call prctl(2) in the child. Two features need this call. First, a
+// program without a control group must become the reaper of its own orphans, so that all its descendants stay below it.
+// Second, the next runner must be allowed to take over the program's input. Another program in between would cost time;
 // see docs/performance.md.
 package fork
 
@@ -21,11 +21,11 @@ import (
 	"ductor/internal/proctree"
 )
 
-// InputFD is the descriptor under which a program holds the other end of its standard input. It is far above the
-// descriptors that programs get when they open files.
+// InputFD is the descriptor at which a program keeps the other end of its standard input. It is far above the
+// descriptors that programs get for opened files.
 const InputFD = 200
 
-// OOMFile sets the oom_score_adj of the process that writes to it.
+// OOMFile is the file with the oom_score_adj of the process that opens it.
 const OOMFile = "/proc/self/oom_score_adj"
 
 // Program is a program to start.
@@ -35,23 +35,23 @@ type Program struct {
 	Env       []string
 }
 
-// Limits are settings of the kernel that a program does not inherit from this process. Zero values are inherited.
+// Limits are kernel settings for a program. The program inherits zero values from this process.
 type Limits struct {
 	Files       *unix.Rlimit // RLIMIT_NOFILE
 	OOMScoreAdj []byte       // content of OOMFile
 }
 
-// stub has the data that the child needs between fork and exec. The parent prepares it, because the child cannot
-// allocate memory.
+// stub contains the data for the child between fork and exec. The parent prepares it, because the child cannot allocate
+// memory.
 type stub struct {
 	path, dir *byte
 	argv, env **byte
-	fds       [4]uintptr // become 0, 1, 2 and InputFD
+	fds       [4]uintptr // for the child's descriptors 0, 1, 2 and InputFD
 	subreaper bool
-	spare     int // a duplicate that the parent must close, or -1
+	spare     int // duplicate that the parent must close, or -1
 	limits    Limits
 	oomFile   *byte
-	failed    uintptr // receives the error number if exec fails; a successful exec closes it
+	failed    uintptr // pipe that receives the error number if exec fails; a successful exec closes it
 }
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
@@ -63,14 +63,14 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// cloneArgs is the kernel's struct clone_args as of Linux 5.7.
+// cloneArgs is the kernel's struct clone_args, as of Linux 5.7.
 type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// Start starts a program with the given descriptors as 0, 1, 2 and InputFD, and returns its process ID. The program is
-// in the control group from the start if the kernel supports that. Without a group it becomes the reaper of its
-// orphans. The caller must wait for the process.
+// Start starts a program with fds as its descriptors 0, 1, 2 and InputFD, and returns the PID. The program starts
+// inside of the control group if the kernel supports that. Without a group, it becomes the reaper of its orphans. The
+// caller must wait for the process.
 func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err error) {
 	st, err := newStub(p, l)
 	if err != nil {
@@ -103,7 +103,7 @@ func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err err
 		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(cgroup)
 		pid, errno = st.spawn(&args)
 	}
-	if errno != 0 { // no group, or the kernel does not accept it
+	if errno != 0 { // there is no group, or the kernel does not support it
 		args.flags, args.cgroup, st.subreaper = 0, 0, true
 		pid, errno = st.spawn(&args)
 	}
@@ -148,7 +148,7 @@ func newStub(p Program, l Limits) (st *stub, err error) {
 // setFDs sets the descriptors of the child.
 func (st *stub) setFDs(fds [4]int) (err error) {
 	for i, fd := range fds {
-		if fd == InputFD { // dup3 fails if both descriptors are equal
+		if fd == InputFD { // dup3 fails for equal descriptors
 			if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, InputFD+1); err != nil {
 				return fmt.Errorf("prepare a descriptor: %w", err)
 			}
@@ -185,9 +185,8 @@ func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
 	return r1, uintptr(e)
 }
 
-// vforkFlags returns flags that let the child share the parent's memory, so that nothing is copied, and let the parent
-// wait until the child has started the program. Package syscall does the same. On platforms without rawVfork the child
-// gets a copy.
+// vforkFlags returns flags that avoid copying: the child uses the parent's memory, and the parent waits until the child
+// has called exec. Package syscall does the same. On platforms without rawVfork, the child gets a copy.
 func vforkFlags() uint64 {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		return unix.CLONE_VFORK | unix.CLONE_VM
@@ -216,7 +215,7 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	} else {
 		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
 	}
-	// Linux before 5.3, or a sandbox, does not know clone3.
+	// Linux before 5.3 does not support clone3, and sandboxes may forbid it.
 	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 {
 		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
 		if args.flags&unix.CLONE_VM != 0 {
@@ -233,8 +232,8 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	return 0, 0 // unreachable
 }
 
-// exec turns the child into the program. It may only make raw system calls, because the child has no other threads of
-// the Go program.
+// exec replaces the child by the program. It may only make raw system calls, because the child lacks the other threads
+// of the Go program.
 //
 //go:norace
 //go:nosplit
@@ -244,7 +243,7 @@ func (st *stub) exec() {
 		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	}
 	if errno == 0 {
-		// Allow the next runner to take over the input. Not every kernel supports this.
+		// Allow the next runner to take over the input. Some kernels do not support this.
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0)
 	}
 	if errno == 0 && st.dir != nil {
@@ -262,7 +261,7 @@ func (st *stub) exec() {
 				uintptr(len(st.limits.OOMScoreAdj)))
 		}
 	}
-	for i := uintptr(0); i < 4 && errno == 0; i++ { // our descriptors are all above 2
+	for i := uintptr(0); i < 4 && errno == 0; i++ { // all our descriptors are above 2
 		to := i
 		if i == 3 {
 			to = InputFD
@@ -281,9 +280,9 @@ func (st *stub) exec() {
 }
 
 // InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
-// runtime raises the limit of its own process. Programs that this process starts should get the inherited limit.
+// runtime raises the limit of its own process, but programs that this process starts should have the inherited limit.
 func InheritedFileLimit() *unix.Rlimit {
-	// Go restores the inherited limit for a child
+	// Go restores the inherited limit for a child.
 	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 2 {

@@ -1,4 +1,4 @@
-// Package inotify reports writes to files. It needs one inotify instance for any number of files.
+// Package inotify reports writes to any number of files, with a single inotify instance.
 package inotify
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watcher reports writes to files, with one inotify instance. Safe for concurrent use.
+// Watcher reports writes to files. Safe for concurrent use.
 type Watcher struct {
 	file *os.File
 
@@ -30,8 +30,8 @@ func New() (*Watcher, error) {
 	return &Watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// Arm calls f once after the next write to the file at path. f replaces the function that the same waiter armed before.
-// On a file system that does not report writes, f is never called.
+// Arm calls f once, after the next write to the file at path. f replaces an earlier function with the same who. If the
+// file system does not report writes, f is never called.
 func (w *Watcher) Arm(path string, who any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *Watcher) Serve() {
 	}
 }
 
-// fire calls the functions of a watch, or all functions if events were lost.
+// fire calls the functions of a watch. If events were lost, it calls all functions.
 func (w *Watcher) fire(wd int32, all bool) {
 	w.mu.Lock()
 	var fired []func()
@@ -77,7 +77,7 @@ func (w *Watcher) fire(wd int32, all bool) {
 		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
 		delete(w.armed, wd)
 	}
-	take(wd) // none for the event that reports the end of a watch
+	take(wd) // none, if the event reports the end of a watch
 	if all {
 		for wd := range w.armed {
 			take(wd)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// This file has the parts of the Agent Client Protocol that Gemini does not speak. The variable SIM_ACP lists those
-// that the agent speaks, separated by spaces:
+// This file contains the parts of the Agent Client Protocol that Gemini lacks. The variable SIM_ACP selects them, as
+// words separated by spaces:
 //
 //	options      options instead of modes and models: model, effort, mode and a boolean
 //	models=N     with this number of models
@@ -19,9 +19,9 @@ import (
 //	list delete resume close   methods for sessions
 //	title        it gives its sessions titles
 //	version=N    it answers with another version of the protocol
-//	banner die garbage silent  what it does before it answers, or instead
+//	banner die garbage silent  what it does before the first answer, or instead of it
 //
-// With options, its mode is build or plan. Both let everything through, unless SIM_PERMISSION is ask.
+// With options, the mode is build or plan. Both allow everything, unless SIM_PERMISSION is ask.
 
 // acpHas returns the value of a word in SIM_ACP. A word without a value has the value "yes".
 func (p *process) acpHas(word string) string {
@@ -42,7 +42,7 @@ func (p *process) acpNumber(word string, otherwise int) int {
 	return otherwise
 }
 
-// beforeHello does what SIM_ACP says about the first answer. It reports whether there is no other answer.
+// beforeHello misbehaves before the first answer, as SIM_ACP requests. It returns true if no answer must follow.
 func (s *acpServer) beforeHello() bool {
 	switch {
 	case s.acpHas("banner") != "":
@@ -147,7 +147,7 @@ func (s *acpServer) setOption(in acpLine) {
 	s.reply(in, obj("configOptions", s.options(session)))
 }
 
-// allowance returns the mode of Gemini's tools that fits the session.
+// allowance returns the mode for Gemini's tools that corresponds to the session.
 func (s *acpServer) allowance(session *acpSession) string {
 	if s.acpHas("options") == "" {
 		return or(map[string]string{"autoEdit": "auto_edit"}[session.mode], session.mode)
@@ -192,7 +192,7 @@ func sessionTitle(prompt string) string {
 // deleteSession serves session/delete.
 func (s *acpServer) deleteSession(in acpLine) {
 	if session := s.session(in); session != nil {
-		_ = os.Remove(s.store.path(geminiFolder(session.dir), session.id)) // it may have had no turn
+		_ = os.Remove(s.store.path(geminiFolder(session.dir), session.id)) // a session without turns has no file
 		delete(s.sessions, session.id)
 		s.reply(in, obj())
 	}

@@ -24,7 +24,7 @@ const (
 // quoteLimit is how many characters of a prompt an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs agents like Install, in home/bin. They store their sessions below home and give these answers.
+// InstallAt is like Install, into home/bin. The agents store their sessions below home and give these answers.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -42,7 +42,7 @@ func InstallAt(home string, answers map[string]string) (Programs, error) {
 
 const binDir = "bin"
 
-// ownHome returns the home of an agent that InstallAt installed at program, or "" if another function did.
+// ownHome returns the home of the agent at program if InstallAt installed it, or "".
 func ownHome(program string) string {
 	home, bin := filepath.Split(filepath.Dir(program))
 	if _, err := os.Stat(filepath.Join(home, answersFile)); err != nil || bin != binDir {
@@ -51,8 +51,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses parses the script of a prompt. It ignores text that ductor puts before the user's, since that contains
-// earlier prompts with their directives.
+// responses parses the script of a prompt. It ignores the text that ductor puts before the user's text, because
+// earlier prompts there contain directives too.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {

@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// misbehave performs the step of a broken or slow agent, in any protocol. It reports whether st was such a step.
+// misbehave performs the step of a broken or slow agent, in any protocol. It returns false for any other step.
 // longLine returns a valid event of about n bytes.
 func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n int) []byte) (bool, error) {
 	switch st := st.(type) {
@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage returns n bytes with all values except the line feed.
+// garbage returns n bytes that contain all byte values except the line feed.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -86,7 +86,7 @@ func (p *process) endlessLine(ctx context.Context) error {
 	}
 }
 
-// holdPipe starts a process in another session that inherits our standard output and outlives this process.
+// holdPipe starts a process in another session that inherits standard output and outlives this process.
 func (p *process) holdPipe(d time.Duration) {
 	f, ok := p.stdout.(*os.File)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// claudeVersion is the version whose recordings this agent follows.
+// claudeVersion is the version of the recordings that this agent follows.
 const claudeVersion = "2.1.197"
 
-// claudeModel is the model to which the default resolves.
+// claudeModel is the default model.
 const claudeModel = "claude-opus-4-8[1m]"
 
 // claude is a run of Claude: one session, one or many turns.
@@ -23,16 +23,16 @@ type claude struct {
 	args     claudeArgs
 	started  time.Time
 	id       string // of the session
-	folder   string // where the sessions of this directory are
+	folder   string // directory with the sessions of the working directory
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // text output: the last event, which is the result
-	settings sync.Mutex // guards model and args.mode, which the client may change in mid turn
+	held     []byte     // for text output: the last event, which is the result
+	settings sync.Mutex // guards model and args.mode, which the client may change during a turn
 	answers  *answers
 	queue    *queue
-	tasks    chan *task // that have ended
-	working  int        // tasks that run; of the turn's goroutine while one runs, otherwise of the session's
+	tasks    chan *task // tasks that have ended
+	working  int        // running tasks; for the turn's goroutine, or the session's if no turn runs
 }
 
 // claude runs Claude's command line.
@@ -215,7 +215,7 @@ func (c *claude) emit(event []byte) {
 		c.out.line(event)
 		return
 	}
-	c.held = event // only the last, which is the result
+	c.held = event // the last event is the result
 }
 
 // flush prints the event that emit stored.

@@ -28,7 +28,7 @@ func (t *claudeTurn) background(st script.Background) error {
 			"description", ended.description, "task_type", "local_bash"))
 		t.working++
 		go func() {
-			// it outlives a killed Claude
+			// The command outlives a killed Claude.
 			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false })
 			select {
 			case t.tasks <- ended:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// control answers a control request. It reports whether the session ends with it.
+// control answers a control request. It reports whether the session ends after it.
 func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 	switch in.Request.Subtype {
 	case "initialize":

@@ -18,7 +18,7 @@ type userMessage struct {
 	uuid    string
 }
 
-// queue holds messages that came while a turn runs. Safe for concurrent use.
+// queue contains messages that came while a turn runs. Safe for concurrent use.
 type queue struct {
 	mu   sync.Mutex
 	all  []userMessage
@@ -94,7 +94,7 @@ type inputLine struct {
 		Subtype string `json:"subtype"`
 		Model   string `json:"model"`
 		Mode    string `json:"mode"`
-		// MessageUUID is the message to remove with cancel_async_message.
+		// MessageUUID is the message to remove, for cancel_async_message.
 		MessageUUID string `json:"message_uuid"`
 	} `json:"request"`
 	Response struct {
@@ -121,7 +121,7 @@ func (c *claude) live() int {
 		}
 		tasks := c.tasks
 		if turn != nil {
-			tasks = nil // its end comes first
+			tasks = nil // handle the end of the turn before ended tasks
 		}
 		select {
 		case ended := <-tasks:

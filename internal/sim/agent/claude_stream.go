@@ -26,7 +26,7 @@ type claudeStream struct {
 	open  blockKind
 	block strings.Builder
 	text  strings.Builder // the message's text blocks
-	whole bool            // after a broken connection, blocks are printed whole, without deltas
+	whole bool            // after a broken connection, print blocks without deltas
 	asked time.Time       // time of the request to the model
 	buf   []byte
 }
@@ -173,13 +173,13 @@ func (s *claudeStream) end(stop string) {
 	s.id = ""
 }
 
-// giveUp discards the message without closing it. The next text is printed whole, in a new message.
+// giveUp discards the message without closing it. The next text is printed without deltas, in a new message.
 func (s *claudeStream) giveUp() {
 	s.reset()
 	s.whole = true
 }
 
-// cut prints the open block so far, as Claude does after an interrupt.
+// cut prints the incomplete block, as Claude does after an interrupt.
 func (s *claudeStream) cut() {
 	if s.open == blockText && s.block.Len() > 0 {
 		s.assistant(obj("type", "text", "text", s.block.String()))

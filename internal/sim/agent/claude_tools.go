@@ -12,15 +12,15 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// toolOutcome is the result of a tool for the model.
+// toolOutcome is the result of a tool, as the model reads it.
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // omits is_error for a success
+	bare   bool            // omit is_error if the tool succeeded
 	detail json.RawMessage // tool_use_result after a success
 }
 
-// permission is the decision whether a tool may run.
+// permission defines whether a tool may run.
 type permission int
 
 const (
@@ -101,7 +101,7 @@ type decision struct {
 	UpdatedInput json.RawMessage `json:"updatedInput"`
 }
 
-// askThenRun forwards the question to the client and waits for its answer without a limit.
+// askThenRun asks the client for permission, waits for the answer without a limit, and runs the tool.
 func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage,
 	run func(json.RawMessage) (toolOutcome, error)) error {
 	request := newUUID()
@@ -168,7 +168,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed returns whether a command may run. asks is true for a command that needs permission.
+// bashAllowed returns the permission for a command. asks is set for commands that need permission.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):

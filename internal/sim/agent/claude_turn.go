@@ -70,7 +70,7 @@ func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	return &runningTurn{cancel: cancel, done: done}
 }
 
-// run plays the prompt of messages and ends with a result, unless the script ends the process.
+// run plays the prompt in messages and prints a result, unless the script ends the process.
 func (t *claudeTurn) run(messages []userMessage) turnEnd {
 	prompts := make([]string, len(messages))
 	for i, m := range messages {
@@ -106,7 +106,7 @@ func (t *claudeTurn) replay(m userMessage) {
 		"parent_tool_use_id", nil, "uuid", id, "timestamp", timestamp(), "isReplay", true))
 }
 
-// play performs the model's responses. In between, it takes messages that arrived while tools ran.
+// play performs the model's responses. Between them, it adds messages that arrived while tools ran.
 func (t *claudeTurn) play(responses [][]script.Step) error {
 	for len(responses) > 0 {
 		if err := t.response(responses[0]); err != nil {
@@ -186,8 +186,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	return err
 }
 
-// retryText streams text and discards it, as after a broken connection to the model. The following steps are printed
-// whole, in another message. Without following steps the same text is printed again.
+// retryText streams text and discards it, as Claude does after a broken connection to the model. The following steps
+// are printed without deltas in another message. If there are none, the same text is printed again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces the usage by the script's, if it sets one.
+// settle replaces the usage by the usage in the script, if any.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {
@@ -288,7 +288,7 @@ func (t *claudeTurn) finish(err error) turnEnd {
 	return turnEnd{code: 1}
 }
 
-// interrupted ends the turn as the user's interrupt does.
+// interrupted ends the turn as Claude does after the user's interrupt.
 func (t *claudeTurn) interrupted() turnEnd {
 	notice, reason, end := "[Request interrupted by user]", "aborted_streaming", turnEnd{}
 	if t.inTool {

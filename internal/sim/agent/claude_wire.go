@@ -25,7 +25,7 @@ func newUUID() string {
 	return string(s[:])
 }
 
-// modelTotals are running totals of one process, as Claude reports them.
+// modelTotals contains running totals of one process, as Claude reports them.
 type modelTotals struct {
 	tokens tokens
 	cost   float64

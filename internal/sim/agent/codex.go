@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// codexVersion is the version whose recordings this agent follows.
+// codexVersion is the version of the recordings that this agent follows.
 const codexVersion = "0.169.0"
 
 // codexFolder is the folder of threads, which do not belong to a working directory.
@@ -100,12 +100,12 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // it is part of another process
+	if p.program.IgnoreTerm != nil { // the agent is a part of another process
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	time.Sleep(time.Second) // the signal ends the process before this is over
+	time.Sleep(time.Second) // the signal ends the process earlier
 	return 143
 }
 
@@ -122,7 +122,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 				return "", "", p.fail(1, "Error: thread/resume: thread/resume failed: no rollout found for thread id "+
 					thread+" (code -32600)"), false
 			} else if !known {
-				thread = "" // an unknown name silently starts a new thread
+				thread = "" // for an unknown name, Codex starts a new thread
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 	return thread, prompt, 0, true
 }
 
-// codexPrompt appends standard input. As Codex does, it waits for an open pipe without a limit.
+// codexPrompt appends standard input. Like Codex, it waits for an open pipe without a limit.
 func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	if prompt != "" && prompt != "-" && a.command != "exec" {
 		return prompt, nil

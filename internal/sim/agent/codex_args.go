@@ -22,7 +22,7 @@ type codexArgs struct {
 	config     map[string]string
 }
 
-// usageError is a command line that Codex rejects with exit code 2.
+// usageError describes a command line that Codex rejects with exit code 2.
 type usageError struct{ arg, usage string }
 
 func (e usageError) Error() string {

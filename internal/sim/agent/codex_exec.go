@@ -24,7 +24,7 @@ func (s *execSink) turnStarted(thread string) {
 	s.event("type", "turn.started")
 }
 
-// The protocol has no partial events.
+// This protocol has no partial events.
 func (s *execSink) textDelta(string, string)  {}
 func (s *execSink) thinkDelta(string, string) {}
 

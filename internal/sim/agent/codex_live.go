@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// codexThreads are the threads of one app server. Each plays one turn at a time, independently of the others.
+// codexThreads contains the threads of one app server. Each plays one turn at a time, independently of the others.
 type codexThreads struct {
 	server *server
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // own requests, by id
+	waiting map[string]chan json.RawMessage // requests to the client, by id
 	asked   int
-	exit    chan int                   // the exit code, when a turn ends the process
-	limits  map[string]json.RawMessage // of the account, by id
+	exit    chan int                   // exit code, if a turn ends the process
+	limits  map[string]json.RawMessage // limits of the account, by id
 }
 
-// limit sets limits of the account. Codex reports only those that change last in an answer of the model.
+// limit sets limits of the account. If report is set, it notifies the client. Codex reports only the limits that an
+// answer of the model changed last.
 func (c *codexThreads) limit(limits json.RawMessage, report bool) {
 	var of struct{ LimitID string }
 	_ = json.Unmarshal(limits, &of)
@@ -40,20 +41,20 @@ type codexThread struct {
 	dir      string
 	env      map[string]string
 	model    string
-	policy   string // when it asks for approval
+	policy   string // the policy for approvals
 	sandbox  string
 	context  map[string]string // additional context that the model has received
-	heard    bool              // a client is subscribed to it
-	unstable bool              // it has not warned of the feature yet
+	heard    bool              // a client is subscribed
+	unstable bool              // Codex has not yet warned about the unstable feature
 
 	mu     sync.Mutex
 	turn   string // the running turn, or ""
 	cancel context.CancelCauseFunc
-	more   []steeredIn // not passed to the model yet
-	left   []*toolLeft // commands that an interrupt left running
+	more   []steeredIn // prompts that the model has not received
+	left   []*toolLeft // commands that continue after an interrupt
 }
 
-// steeredIn is a prompt that was sent into a running turn, with the client's id.
+// steeredIn is a prompt that the client sent into a running turn, with the client's id.
 type steeredIn struct{ prompt, client string }
 
 // toolLeft is a command that continues after its turn.
@@ -206,7 +207,7 @@ func (c *codexThreads) loaded(in rpcLine) {
 	c.server.reply(in, obj("data", slices.AppendSeq([]string{}, maps.Keys(c.all)), "nextCursor", nil))
 }
 
-// open loads a thread and adjusts it. Like Codex, it does not adjust a thread with a subscriber.
+// open loads a thread and applies the settings. Like Codex, it ignores them for a thread with a subscriber.
 func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	c.mu.Lock()
 	t := c.all[id]
@@ -254,7 +255,7 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.turn, t.cancel = newThreadID(), cancel
 	sink := &liveSink{threads: c, thread: t, turn: t.turn}
 	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
-	if t.unstable { // the real one may send it earlier
+	if t.unstable { // the real Codex may warn earlier
 		t.unstable = false
 		c.notify("warning", obj("threadId", t.id, "message",
 			"Under-development features enabled: default_mode_request_user_input."))
@@ -305,12 +306,12 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 		c.server.refuse(in, -32600, "no active turn to interrupt")
 		return
 	}
-	t.more = nil // Codex forgets them
+	t.more = nil // Codex drops these prompts
 	c.server.reply(in, obj())
 	t.cancel(errInterrupted)
 }
 
-// clean kills the commands that an interrupt left running. Like Codex, it misses processes that left their groups.
+// clean kills the commands that continue after an interrupt. Like Codex, it misses processes that left their groups.
 func (t *codexThread) clean() {
 	t.mu.Lock()
 	left := t.left

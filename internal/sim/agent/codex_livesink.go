@@ -87,7 +87,7 @@ func (s *liveSink) turnFailed(message string, status int) {
 	s.completed("failed", liveError(message, status))
 }
 
-// completed ends the turn. The thread can start another one from now on.
+// completed ends the turn. From now on the thread can start another.
 func (s *liveSink) completed(status string, failure any) {
 	s.over = true
 	s.thread.mu.Lock()
@@ -101,8 +101,8 @@ func (s *liveSink) longLine(n int) []byte {
 	return obj("method", "warning", "params", obj("threadId", s.thread.id, "message", strings.Repeat("x", n)))
 }
 
-// approved asks the client about a command or a patch if the thread's policy requires that. decided is false if no
-// user can be asked.
+// approved asks the client about a command or a patch if the thread's policy requires it. decided is false if the
+// policy allows no question.
 func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
 	policy := s.thread.policy
 	asks := policy == "untrusted" || policy == "on-request" &&
@@ -124,7 +124,7 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
 	_ = json.Unmarshal(raw, &answer) // an invalid answer denies
 	allowed = answer.Decision == "accept" || answer.Decision == "acceptForSession"
-	if raw != nil { // else the turn ended before
+	if raw != nil { // otherwise the turn has ended
 		s.threads.server.asked(item.command+item.body, allowed)
 	}
 	return allowed, true
@@ -144,7 +144,7 @@ func (s *liveSink) heard(ctx context.Context, item string, q script.Question) st
 	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 
-// took reports that the model receives a prompt that was sent into the turn.
+// took reports that the model received a prompt that was sent into the turn.
 func (s *liveSink) took(p steeredIn) {
 	var client any
 	if p.client != "" {
@@ -165,7 +165,7 @@ func (s *liveSink) steered() []steeredIn {
 	return more
 }
 
-// spare records a command that continues to run.
+// spare records a command that continues after the turn.
 func (s *liveSink) spare(kill func()) {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()

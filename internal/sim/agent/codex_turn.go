@@ -62,12 +62,12 @@ type codexTurn struct {
 	past   []entry
 	items  int
 	open   *codexItem // the text or reasoning that is streamed now
-	said   string     // the last message
+	said   string     // text of the last message
 	usage  *script.Usage
 	calls  int64
-	// spareTools leaves a running command alone if the turn is interrupted, as the app server does.
+	// spareTools lets a running command continue if the turn is interrupted, as the app server does.
 	spareTools bool
-	live       *liveSink // of a turn of the app server
+	live       *liveSink // nil for codex exec
 }
 
 // codexFailure ends a turn.
@@ -81,7 +81,7 @@ func (f codexFailure) Error() string { return f.message }
 // run plays prompt and returns the exit code of `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
-	if t.live != nil { // the thread exists even if the process dies in its first turn
+	if t.live != nil { // The thread exists even if the process dies in its first turn.
 		if e := t.store.begin(codexFolder, t.thread); e != nil {
 			fmt.Fprintln(t.stderr, e)
 		}
@@ -180,7 +180,7 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 		t.usage = &st
 		return nil
 	case script.Limits:
-		if t.live != nil { // exec does not report them
+		if t.live != nil { // codex exec does not report them
 			more := false
 			if len(rest) > 0 {
 				_, more = rest[0].(script.Limits)
@@ -241,7 +241,7 @@ func (t *codexTurn) close() {
 	t.sink.itemCompleted(item)
 }
 
-// retryText streams text that never gets completed, because the connection to the model broke.
+// retryText streams text that is never completed, because the connection to the model broke.
 func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.say(itemMessage, st.Chunks, st.Delay); err != nil {
 		return err
@@ -263,7 +263,7 @@ func (t *codexTurn) command(st script.Tool) error {
 		return t.liveCommand(st)
 	}
 	if st.Ask && t.args.sandbox != "danger-full-access" {
-		// A command that the sandbox blocks yields no item: only the model learns of it.
+		// A command that the sandbox blocks creates no item, because only the model gets the error.
 		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
 		return context.Cause(t.ctx)
 	}
@@ -288,7 +288,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	return t.perform(st, item, time.Now())
 }
 
-// perform runs the command of an item that has begun.
+// perform runs the command of an item that was started.
 func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
 	var spared func(func())
 	if t.live != nil {

@@ -89,7 +89,7 @@ func (p *process) copilotLogin() bool {
 	return false
 }
 
-// copilotOnce is one prompt, one turn, lines of JSON.
+// copilotOnce plays one prompt in one turn, and prints lines of JSON.
 func (p *process) copilotOnce(a copilotArgs) int {
 	if !p.copilotLogin() {
 		return p.fail(1, "Error: No authentication information found.")

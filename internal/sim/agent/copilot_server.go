@@ -43,7 +43,7 @@ type copilotSession struct {
 	dir    string
 	model  string
 
-	// The server's mu guards these.
+	// The server's mu guards the following fields.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -202,7 +202,7 @@ func (s *copilotSession) send(m copilotMessage) {
 	}
 }
 
-// drain runs the queued prompts and reports that the session is idle.
+// drain plays the queued prompts, and then reports that the session is idle.
 func (s *copilotSession) drain() {
 	h := s.server
 	aborted := false

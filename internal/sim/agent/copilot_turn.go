@@ -17,16 +17,16 @@ type copilotTurn struct {
 	*process
 	ctx     context.Context
 	session string
-	id      string // of the message; empty creates one
+	id      string // id of the message; a new one if empty
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
 	// ask asks for permission to use a tool of a kind. If denied, it returns false and a reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
-	// counts is true if the protocol reports usage.
+	// counts is set if the protocol reports usage.
 	counts bool
 
 	past    []entry
-	message string // the streamed one, or ""
+	message string // id of the streamed message, or ""
 	said    strings.Builder
 	thought strings.Builder
 	usage   *script.Usage
@@ -56,7 +56,7 @@ func (t *copilotTurn) run(prompt string) error {
 	return err
 }
 
-// heard reports that a message of the user is part of the conversation.
+// heard reports that a message of the user was added to the conversation.
 func (t *copilotTurn) heard(prompt, id string) {
 	t.emit("user.message", obj("content", prompt, "transformedContent",
 		"<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
@@ -179,7 +179,7 @@ func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string
 	return call
 }
 
-// retryText streams text and discards it, as after a broken connection to the model.
+// retryText streams text and discards it, as Copilot does after a broken connection to the model.
 func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream(st.Chunks, st.Delay, t.text); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (t *copilotTurn) command(st script.Tool) error {
 	return nil
 }
 
-// decided passes on an answer, unless the turn has ended.
+// decided reports an answer to Program.Asked, unless the turn has ended.
 func (t *copilotTurn) decided(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)

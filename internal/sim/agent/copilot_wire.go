@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// copilotVersion is the version whose recordings this agent follows.
+// copilotVersion is the version of the recordings that this agent follows.
 const copilotVersion = "1.0.102"
 
 // copilotFolder is the folder of sessions, which do not belong to a working directory.

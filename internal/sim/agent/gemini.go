@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// geminiVersion is the version whose recordings this agent follows.
+// geminiVersion is the version of the recordings that this agent follows.
 const geminiVersion = "0.61.0"
 
 // Exit codes of Gemini.
@@ -146,7 +146,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // it stops without a result and leaves its tools running
+	case s := <-p.signals: // Gemini stops without a result, and its tools continue
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done

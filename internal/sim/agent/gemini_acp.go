@@ -28,15 +28,15 @@ type acpServer struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan json.RawMessage // own requests that wait for an answer
+	waiting map[string]chan json.RawMessage // requests to the client that wait for an answer
 }
 
 // acpSession is one session of the server.
 type acpSession struct {
 	id, dir, mode, model string
-	effort               string // of SIM_ACP's options, like brave
+	effort               string // values of the options in SIM_ACP, like brave
 	brave                bool
-	cancel               context.CancelCauseFunc // of the running turn, or nil
+	cancel               context.CancelCauseFunc // cancels the running turn; nil if none runs
 	done                 chan struct{}           // closed when that turn is over
 }
 
@@ -182,8 +182,8 @@ func (s *acpServer) initialize(in acpLine) {
 			"mcpCapabilities", obj("http", true, "sse", true))))
 }
 
-// methodsVar has the ways to log in that the agent offers, as JSON. Sessions then need a log-in by one of them. The one
-// with the ID "hangs" never answers, and "fails" fails.
+// methodsVar contains the ways to log in that the agent offers, as JSON. Sessions then require a log-in by one of
+// them. The way with the ID "hangs" never answers, and "fails" fails.
 const methodsVar = "SIM_ACP_METHODS"
 
 func (s *acpServer) authenticate(in acpLine) {
@@ -265,7 +265,7 @@ func acpModes() []string { return []string{"default", "autoEdit", "yolo", "plan"
 // replayAfter is the time between the answer to a load and the replay of the session.
 const replayAfter = 20 * time.Millisecond
 
-// loadSession replays the session after it answered, as Gemini does.
+// loadSession replays the session after its answer, as Gemini does.
 func (s *acpServer) loadSession(in acpLine) {
 	p, ok := s.opening(in)
 	if !ok {

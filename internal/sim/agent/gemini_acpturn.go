@@ -127,7 +127,7 @@ func said(text string) []json.RawMessage {
 	return []json.RawMessage{obj("type", "content", "content", obj("type", "text", "text", text))}
 }
 
-// permit waits for the answer even if the turn is cancelled while it waits, as Gemini does.
+// permit waits for the answer even if the turn is cancelled in the meantime, as Gemini does.
 func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 	content := c.diff()
 	if content == nil {

@@ -17,7 +17,7 @@ import (
 type geminiSink interface {
 	text(chunk string)
 	think(chunk string)
-	// permit asks for permission if the protocol supports it. It returns the answer, or the cause with which the turn ended.
+	// permit asks for permission if the protocol supports it. It returns the answer, or the cause of the turn's end.
 	permit(ctx context.Context, call geminiCall) (bool, error)
 	toolStarted(call geminiCall)
 	toolEnded(call geminiCall)
@@ -31,7 +31,7 @@ type geminiCall struct {
 	path, before, body    string // of a written file
 	output                string
 	code                  int    // of a command
-	failed                string // its error, or ""
+	failed                string // error of the call, or ""
 	asked                 bool   // the user was asked, so the client knows the call
 }
 
@@ -49,7 +49,7 @@ type geminiTurn struct {
 	usage      *script.Usage
 	said       []string // chunks of text
 	late       []script.Late
-	spareTools bool // a cancelled turn leaves its command running
+	spareTools bool // a command continues after its turn was cancelled
 }
 
 // geminiFailure ends a turn with an error of the model's API.
@@ -70,7 +70,7 @@ func (t *geminiTurn) run(prompt string) error {
 	err := t.play(t.responses(prompt))
 	t.ended(prompt, err)
 	if errors.Is(err, errDenied) {
-		err = nil // Gemini ends the turn there
+		err = nil // Gemini ends the turn after a denial
 	}
 	keep := func() error {
 		return t.store.add(folder, t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()})
@@ -84,8 +84,8 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini removes the prompt from its session. Live, it does so if the turn was cancelled or
-// failed before a tool ran. A turn cancelled after a tool is removed too, but not one cancelled during the tool.
+// forgets reports whether Gemini removes the prompt from its session. In live mode it does so if the turn was cancelled
+// or failed before a tool ran. The real Gemini also removes a turn that was cancelled after, but not during, a tool.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
@@ -120,7 +120,7 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // the text is silently repeated after a pause
+	case script.RetryText: // Gemini repeats the text silently after a pause
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid plays an answer without an end reason. Gemini retries it without success, and counts no tokens.
+// unsaid plays an answer without an end reason. Gemini retries without success, and counts no tokens.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil
@@ -215,7 +215,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // otherwise only the model sees the code
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // otherwise only the model gets the exit code
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)
@@ -243,7 +243,7 @@ func (t *geminiTurn) write(st script.Write) error {
 }
 
 func (t *geminiTurn) apiError(st script.APIError) error {
-	if st.Times > 0 { // retries silently until it works
+	if st.Times > 0 { // Gemini retries silently until the request succeeds
 		return sleep(t.ctx, max(st.Delay, 10*time.Millisecond)*time.Duration(st.Times))
 	}
 	said := or(st.Message, "scripted error "+fmt.Sprint(st.Status))

@@ -13,19 +13,18 @@ const (
 	Codex   = "codex"
 	Gemini  = "gemini"
 	Copilot = "copilot"
-	// Plain is an agent that belongs to no vendor and speaks in PlainLines.
+	// Plain is an agent without a vendor, with the protocol of PlainLine.
 	Plain = "plain"
 )
 
-// Subcommand is the first argument by which a program that is not named after an agent becomes one:
-// `ductor sim-agent claude …`.
+// Subcommand is the first argument that makes any program the scripted agent: `ductor sim-agent claude …`.
 const Subcommand = "sim-agent"
 
-// homeVar is the variable for the directory in which scripted agents store their sessions.
+// homeVar contains the directory in which scripted agents store their sessions.
 const homeVar = "DUCTOR_SIM_HOME"
 
-// RunIfChild turns this process into the scripted agent, and never returns, if the process was started under an
-// agent's name or with Subcommand. Call it first in main or TestMain.
+// RunIfChild runs the scripted agent and exits if this process was started under an agent's name or with Subcommand.
+// Call it first in main or TestMain.
 func RunIfChild() {
 	if args, ok := childArgs(os.Args); ok {
 		env := os.Environ()
@@ -36,8 +35,8 @@ func RunIfChild() {
 	}
 }
 
-// exit ends the process. os.Exit of a program with the race detector takes a second, which slows down tests that
-// start many agents. If GORACE is set, exit still uses it, for the race report.
+// exit ends the process. With the race detector, os.Exit takes a second, which would slow down tests that start many
+// agents. If GORACE is set, exit uses os.Exit for the race report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)
@@ -59,7 +58,7 @@ func childArgs(argv []string) ([]string, bool) {
 	return nil, false
 }
 
-// Programs are the scripted agents installed in a folder. Dir can be put on PATH.
+// Programs contains the paths of the scripted agents in a folder. Dir can be put on PATH.
 type Programs struct{ Dir, Claude, Codex, Gemini, Copilot, Plain string }
 
 // Install links the running program into dir under the name of each agent. The program must call RunIfChild. Install

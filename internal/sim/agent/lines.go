@@ -13,7 +13,7 @@ type lines struct {
 	w  io.Writer
 }
 
-// raw writes b unchanged. It ignores errors: the reader has left.
+// raw writes b unchanged. It ignores errors, because they mean that the reader has left.
 func (l *lines) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +23,7 @@ func (l *lines) raw(b []byte) {
 // line writes b and a line end.
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
-// obj returns a JSON object of alternating keys and values. It keeps their order, as the agents do.
+// obj returns a JSON object of alternating keys and values. It preserves their order, as the agents do.
 func obj(kv ...any) json.RawMessage {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(kv); i += 2 {
@@ -37,7 +37,7 @@ func obj(kv ...any) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendJSON appends v without the escapes for HTML.
+// appendJSON appends v without escaping for HTML.
 func appendJSON(b []byte, v any) []byte {
 	if raw, ok := v.(json.RawMessage); ok {
 		return append(b, raw...)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Main runs the program and returns its exit code. args begin with the agent's name. Main handles signals. Whatever
-// still runs when it returns must end with the process.
+// Main runs the program and returns its exit code. The first argument is the agent's name. Main handles signals. The
+// caller must then exit, which ends everything that still runs.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -28,7 +28,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 
 // Program is a scripted agent inside a process that has other work too.
 type Program struct {
-	Args           []string // they begin with the agent's name
+	Args           []string // arguments, starting with the agent's name
 	Env            []string
 	Dir            string // working directory
 	Stdin          io.Reader
@@ -39,17 +39,17 @@ type Program struct {
 	IgnoreTerm func()
 	// Shell runs a command of a tool until ctx ends. If it is nil, a shell of this machine runs it.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
-	// Heard is called with each prompt that the agent begins, and Wrote for each file that it wrote. Both may be nil.
+	// Heard is called with each prompt that the agent starts, and Wrote for each file that it wrote. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
 	// Asked is called with each answer to a request to run a command or to write a text. It may be nil.
 	Asked func(what string, allowed bool)
-	// Ended is called with each prompt whose turn succeeded, after its answer is printed. It may be nil.
+	// Ended is called with each prompt whose turn succeeded, after the answer is printed. It may be nil.
 	Ended func(prompt string)
 }
 
-// Run runs the program to its end and returns its exit code. The caller then cancels ctx, which ends all that the
-// program started. Cancelling ctx earlier kills the program.
+// Run runs the program to its end and returns its exit code. The caller must then cancel ctx, which ends everything
+// that the program started. Cancelling ctx earlier kills the program.
 func (o Program) Run(ctx context.Context) int {
 	p, args := newProcess(ctx, o), o.Args
 	if len(args) == 0 {
@@ -73,7 +73,7 @@ func (o Program) Run(ctx context.Context) int {
 // process is one run of the program.
 type process struct {
 	stdin   io.Reader
-	stdout  io.Writer // the original writer, which may be a file
+	stdout  io.Writer // the unbuffered writer, which may be a file
 	out     *lines
 	stderr  io.Writer
 	env     map[string]string
@@ -127,7 +127,7 @@ type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// errInterrupted is the cause of a turn's context when the user interrupted it.
+// errInterrupted is the cause in the context of a turn that the user interrupted.
 var errInterrupted = errors.New("interrupted")
 
 // sleep waits for d or the end of ctx.

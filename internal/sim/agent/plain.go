@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PlainLine is a line of the scripted agent's own protocol. It is the minimum for a live agent: one session at a
-// time, one JSON object per line.
+// PlainLine is a line of the scripted agent's own protocol. The protocol is the minimum for a live agent: one session
+// at a time, one JSON object per line.
 //
 //	in   prompt     Text; ID is the session to resume, or empty for a new one; Allow permits all tools
 //	     answer     to an ask: its ID, and Allow
@@ -31,10 +31,10 @@ type PlainLine struct {
 	Allow bool   `json:"allow,omitempty"`
 }
 
-// plainAgent is the scripted agent that speaks in PlainLines.
+// plainAgent is the scripted agent with the protocol of PlainLine.
 type plainAgent struct {
 	*process
-	cancel  context.CancelCauseFunc // of the running turn, or nil
+	cancel  context.CancelCauseFunc // cancels the running turn; nil if none runs
 	over    chan error
 	answers chan PlainLine // closed after the end of input
 	block   int
@@ -50,7 +50,7 @@ func (p *process) plain() int {
 			if !ok && a.cancel == nil {
 				return 0
 			}
-			if !ok { // the turn is the last one
+			if !ok { // no turn can follow
 				input = nil
 				close(a.answers)
 				continue
@@ -88,7 +88,7 @@ func (a *plainAgent) take(in PlainLine) {
 	case in.Kind == "answer":
 		select {
 		case a.answers <- in:
-		default: // more than any turn asked for
+		default: // no turn has asked for it
 		}
 	}
 }

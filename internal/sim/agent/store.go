@@ -32,7 +32,7 @@ func (t tokens) plus(u tokens) tokens {
 	return tokens{t.Input + u.Input, t.Cached + u.Cached, t.Output + u.Output, t.Reasoning + u.Reasoning}
 }
 
-// slug converts a working directory to a folder's name, as Claude does.
+// slug converts a working directory to a directory name, as Claude does.
 func slug(dir string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

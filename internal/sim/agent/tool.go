@@ -17,20 +17,20 @@ type toolRun struct {
 	code   int
 }
 
-// toolDrain is how long to wait for output after a command, if a process that it left behind holds the output open.
+// toolDrain is how long to wait for output after a command if one of its processes holds the output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long to wait for the end of the agent after a signal ended its command. A runner that ends an
-// agent also ends its commands, and a real agent handles its own signal before its command's.
+// signalPatience is how long to wait for the agent's signal after a signal has ended its command. A runner that ends
+// an agent also ends its commands, and a real agent handles its own signal first.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a new session, as the real agents do. When ctx ends, it returns at once. kill then
-// decides whether to kill the command or to leave it running.
+// runTool runs a shell command in a new session, as the real agents do. When ctx ends, it returns immediately. kill
+// then decides whether to kill the command or let it continue.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is like runTool, and passes on a function that kills a command which continues.
+// runToolOrSpare is like runTool. If a command continues, it passes spared a function that kills the command.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
@@ -124,7 +124,7 @@ func shell() string {
 
 // writeFile writes a file and creates its directory.
 func (p *process) writeFile(path, text string) error {
-	if err := p.life.Err(); err != nil { // a dead process writes nothing
+	if err := p.life.Err(); err != nil { // a killed process must not write
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -48,11 +48,11 @@ type handle struct {
 	life *life
 	file *file
 	name string
-	// journal is set for a new log or journal: the first sync of it also syncs its directory.
+	// journal is set for a new log or journal. The first sync of such a file also syncs its directory.
 	journal atomic.Bool
 }
 
-// handles maps the numbers that C uses to handles.
+// handles maps the numbers that the C code uses to handles.
 var (
 	handles    sync.Map
 	lastHandle atomic.Int64
@@ -160,7 +160,7 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // vfs.c calls the operating system, which returns the error
+		return 0 // vfs.c then calls the operating system, which returns the error
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
@@ -177,14 +177,14 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort is the data of a call, and how much of it took effect.
+// effort is the data of a call, and the amount that took effect.
 type effort struct {
-	by   any // the descriptor
+	by   any // descriptor of the call
 	data []byte
 	done int // bytes written
 }
 
-// do executes a call of a life, with the fault that the test injects. It returns 0 or the error of the call.
+// do makes a call of a program's life, with the fault that the test injects. It returns 0 or the error of the call.
 func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
@@ -194,7 +194,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 		time.Sleep(fault.Delay)
 	}
 	d.mu.Lock()
-	if now.over { // it ended meanwhile
+	if now.over { // the life ended in the meantime
 		d.mu.Unlock()
 		return syscall.EIO
 	}
@@ -283,18 +283,18 @@ func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	switch {
 	case c.Op == Read:
-	case c.Op == Write && how == Kill: // the kernel writes page by page
+	case c.Op == Write && how == Kill: // the kernel writes pages one by one
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // losePower decides how far it came
+	case c.Op == Sync && d.random.IntN(2) == 0: // losePower decides how much is on the medium
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
-		w.done = 0 // the program is dead
+		w.done = 0 // the program is dead and gets no result
 	}
 }
 
-// evict makes programs read the content of the medium for pages that a failed sync lost.
+// evict drops pages that a failed sync lost, so that programs read the content of the medium.
 func (d *Disk) evict(name string, f *file) {
 	if d.names[name] != f {
 		return

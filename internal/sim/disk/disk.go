@@ -1,11 +1,11 @@
 // Package disk simulates a disk below SQLite for tests. It fails like real disks, and loses unsynced data in a power
 // failure.
 //
-// SQLite works on files of a real directory, with its own locks and shared memory, so that connections interact as in
-// production. A VFS, which is the default in each process that links this package, sits between SQLite and the files.
-// It forwards calls for other directories. For each file of a Disk it tracks the content that programs read, the
-// content of the medium, and the pending changes between the two. A Disk counts the calls that change something. A
-// function of the test decides which calls fail, take long, or crash the process.
+// SQLite uses files in a real directory, with its own locks and shared memory, so that connections interact as in
+// production. A VFS between SQLite and the files is the default in each process that links this package. It forwards
+// calls for other directories. For each file of a Disk it tracks the content that programs read, the content of the
+// medium, and the pending changes between the two. A Disk counts the calls that change something. A function of the
+// test decides which calls fail, take long, or crash the process.
 //
 // A program that syncs a file itself calls Disk.Sync instead. The simulation covers only files that SQLite opened or
 // that were passed to Sync.
@@ -28,7 +28,7 @@ import (
 	_ "ductor/internal/store/sqlite/compiler" // fails to compile without a C compiler
 )
 
-// Crash is a kind of end.
+// Crash is a way in which a process can end.
 type Crash int
 
 const (
@@ -41,22 +41,22 @@ const (
 type Call struct {
 	Op     Op
 	Name   string // of the file in the disk's directory; "." for the directory
-	Number int    // counts calls that change something, from 1; a Read has the number of the last of them
+	Number int    // counts calls that change something, from 1; a Read has the number of the last such call
 	Offset int64
 	Size   int
-	Grows  bool // it needs more space
+	Grows  bool // the call needs more space
 }
 
-// Fault is the effect of a test on a call. The zero value has no effect.
+// Fault is what the test does to a call. The zero value does nothing.
 type Fault struct {
 	Delay time.Duration // before the call
-	Crash Crash         // during this call, which may take effect partly
+	Crash Crash         // crash during the call, which may take effect partly
 	Err   syscall.Errno // EIO, or ENOSPC
 	Evict bool          // after a failed sync, programs read the content of the medium instead of their writes
 	Lie   bool          // a sync reports success but writes nothing
 }
 
-// Disk is a simulated disk that holds the files of one directory. Safe for concurrent use.
+// Disk is a simulated disk with the files of one directory. Safe for concurrent use.
 type Disk struct {
 	dir string
 
@@ -72,14 +72,14 @@ type Disk struct {
 	life    *life
 }
 
-// life is the time between two crashes. Handles of an ended life fail.
+// life is the time between two crashes. Handles of a previous life fail.
 type life struct{ over bool }
 
 // disks has all simulated disks, by directory.
 var disks sync.Map
 
-// New returns a disk with the files of a directory, all of which are on the medium. The seed decides which data a crash
-// loses.
+// New returns a disk with the files of a directory. All of them are on the medium. The seed decides which data a
+// crash loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -113,20 +113,21 @@ func New(dir string, seed uint64) (*Disk, error) {
 	return d, nil
 }
 
-// Close ends the simulation. The files keep the content that programs saw last.
+// Close ends the simulation. The files keep the content that programs read last.
 func (d *Disk) Close() { disks.Delete(d.dir) }
 
 func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// SetFaults sets the function that decides the fault of each call; nil for no faults. It must not call the disk.
+// SetFaults sets the function that decides the fault of each call. nil means no faults. The function must not call
+// the disk.
 func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = f
 }
 
-// OnCrash sets a function that is called during the crashing call, before that call fails. It must disconnect
-// everything through which the process could still have an effect.
+// OnCrash sets a function that is called during the crashing call, before that call fails. The function must cut all
+// connections through which the process could still have an effect.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,14 +148,14 @@ func (d *Disk) Count(op Op) int {
 	return d.counts[op]
 }
 
-// Crash ends the process now, if it runs. All calls fail until Restart.
+// Crash ends the process now, if it runs. Then all calls fail until Restart.
 func (d *Disk) Crash(how Crash) {
 	if tell := d.end(how); tell != nil {
 		tell(how)
 	}
 }
 
-// end starts the time after a crash. It returns the function set by OnCrash, or nil if the process had already crashed.
+// end ends the current life. It returns the function set by OnCrash, or nil if the process had already crashed.
 func (d *Disk) end(how Crash) func(Crash) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,14 +210,14 @@ func (d *Disk) allNames() []string {
 	return slices.Compact(all)
 }
 
-// Restart starts the next life after a crash, with the files that survived it.
+// Restart starts the next life after a crash, with the files that survived the crash.
 func (d *Disk) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.crashed == NoCrash {
 		return errors.New("restart a simulated disk: it did not crash")
 	}
-	// Create every file anew, so that open descriptors of the last life have no effect on this one.
+	// Create every file again, so that open descriptors of the last life have no effect.
 	for _, name := range d.allNames() {
 		for _, end := range []string{"", "-shm"} { // the first connection creates the shared memory again
 			if err := os.Remove(d.path(name + end)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -262,7 +263,7 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites records the current content of a file, if the program could write through the descriptor.
+// noteWrites records the current content of a file if the program could have written through the descriptor.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {

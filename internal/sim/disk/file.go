@@ -22,7 +22,7 @@ type file struct {
 	lost    map[int64]bool   // pages that a failed sync did not write and that the kernel considers clean
 	handles map[*handle]bool // open handles
 
-	// A failed sync makes the next sync of each descriptor that was open then fail once.
+	// After a failed sync, the next sync of each descriptor that was open fails once.
 	failures int
 	failure  syscall.Errno // the error of the last failure
 	reported map[any]int   // number of failures that a *handle or *os.File has reported
@@ -46,7 +46,7 @@ func (f *file) descriptor(by any) {
 	}
 }
 
-// owes returns an earlier failure that the descriptor has not reported, although its own sync succeeded.
+// owes returns an earlier failure that the descriptor has not reported yet, although its own sync succeeded.
 func (f *file) owes(by any) syscall.Errno {
 	f.descriptor(by)
 	if f.reported[by] == f.failures {
@@ -157,8 +157,8 @@ func (f *file) evict() []byte {
 	return f.cache
 }
 
-// survive returns the content after a power failure: all synced data and, of the pending changes, none, all, or any of
-// them or parts of them.
+// survive returns the content after a power failure: all synced data and a random selection of the pending changes,
+// or of parts of them.
 func (f *file) survive(random *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
 	chance := []float64{0, 1, 0.5, random.Float64()}[random.IntN(4)]

@@ -1,5 +1,5 @@
-// Package hostile generates texts that make careless parsers slow, and checks that a parser's work is proportional to
-// the length of its text. It is for tests only.
+// Package hostile generates texts that make careless parsers slow, and checks that the work of a parser is
+// proportional to the length of its text. It is for tests only.
 package hostile
 
 import (
@@ -22,20 +22,20 @@ func All(size int) map[string]string {
 	return all
 }
 
-// Parameters of Linear. For a text that is factor times as long, a linear parser works factor times as long, and a
-// quadratic one factor² times.
+// Parameters of Linear. If a text is factor times as long, a linear parser needs factor times as long, and a
+// quadratic parser factor² times.
 const (
 	small  = 40 << 10
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// work over the longer text that is never too much: even a quadratic parser would handle a megabyte in a second
+	// work for the longer text that always passes: even a quadratic parser would handle a megabyte in a second
 	nothing = 20 * time.Millisecond
 )
 
-// Linear fails the test if the work over one of the texts grows faster than its length. work parses a text in this
+// Linear fails the test if the work for one of the texts grows faster than its length. work parses a text in this
 // goroutine. Linear measures the CPU time of one thread, which does not depend on the load of the machine. It tries
-// several times before it fails a text.
+// several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -83,7 +83,7 @@ func threadTime() time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// Benchmark measures the CPU time of the work over a megabyte of each text.
+// Benchmark measures the CPU time for a megabyte of each text.
 func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
 	all := texts(1 << 20)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -93,7 +93,7 @@ func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(t
 				took += processorTime(func() { work(all[name]) })
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "s/MB")
-			b.ReportMetric(0, "ns/op") // it depends on the load of the machine
+			b.ReportMetric(0, "ns/op") // omit it, because it depends on the load of the machine
 		})
 	}
 }

@@ -21,7 +21,7 @@ func Answer(size int) string {
 	return b.String()
 }
 
-// Markdown returns texts of about size bytes, by description: a usual answer, single blocks of each kind, and texts
+// Markdown returns texts of about size bytes, by description: a normal answer, single blocks of each kind, and texts
 // that make careless parsers of Markdown quadratic.
 func Markdown(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
@@ -171,7 +171,7 @@ func deepList(size int) string {
 	return b.String()
 }
 
-// growingLines returns ever longer lines. Each begins with the previous one.
+// growingLines returns lines that become longer. Each begins with the previous line.
 func growingLines(size int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < size; i++ {

@@ -189,7 +189,7 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 }
 
 // afterInterrupt returns the user's texts after a turn that was interrupted during a tool. Claude sends them in one
-// message with the tool's result. Other texts beside a result are not the user's.
+// message with the tool's result. Without an interrupt, texts beside a result are not the user's.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {

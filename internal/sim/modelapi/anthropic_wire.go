@@ -84,7 +84,8 @@ func (w *messageWire) closeBlock() error {
 
 func (w *messageWire) last() map[string]any { return w.blocks[len(w.blocks)-1] }
 
-// delta sends a piece of a block. Its fields have the order of the real API, which Claude Code repeats.
+// delta sends a piece of a block. Its fields have the same order as in the real API, because Claude Code repeats
+// them.
 func (w *messageWire) delta(kind, field, piece string) error {
 	if !w.c.stream {
 		return nil
@@ -154,7 +155,7 @@ func (w *messageWire) tool(name string, input map[string]any) error {
 	return nil
 }
 
-// fail ends the response with an error: by its status, or by an event if the stream has begun.
+// fail ends the response with an error: with its status, or with an event if the stream has begun.
 func (w *messageWire) fail(e script.APIError) error {
 	kind, message := anthropicFailure(e)
 	if w.started && w.c.stream {

@@ -104,7 +104,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // a CLI's request to continue an answer is not a prompt
+				images, c.items = pictures, i+1 // the request of a CLI to continue an answer is not a prompt
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {

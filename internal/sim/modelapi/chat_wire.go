@@ -68,7 +68,7 @@ func (w *chatWire) text(chunk string) error {
 	return w.delta(map[string]any{"content": chunk})
 }
 
-// think sends reasoning in the form of open models' servers. OpenAI itself sends none.
+// think sends reasoning in the format of servers for open models. OpenAI itself sends none.
 func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }
@@ -111,7 +111,7 @@ func (w *chatWire) use(tool string, input map[string]any) error {
 	return w.delta(map[string]any{"tool_calls": []any{call}})
 }
 
-// fail ends the response with an error: by its status, or by an event if the stream has begun.
+// fail ends the response with an error: with its status, or with an event if the stream has begun.
 func (w *chatWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

@@ -39,7 +39,7 @@ func (c conversation) steps() []script.Step {
 	return steps
 }
 
-// key identifies step i of this request among all requests.
+// key identifies step i of this request among the steps of all requests.
 func (c conversation) key(i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%s", c.session, c.items, c.position, c.prompt))
 	return fmt.Sprintf("%s/%d", hex.EncodeToString(sum[:8]), i)
@@ -63,7 +63,7 @@ func (c conversation) history() string {
 	return b.String()
 }
 
-// add adds a text of the user. It ignores texts that the CLI wraps around the prompt.
+// add adds a text of the user. It ignores texts that the CLI adds around the prompt.
 func (c *conversation) add(text string) {
 	text = unwrapCopilot(text)
 	if wrapped(text) {

@@ -7,8 +7,8 @@ func copilotShell(command string) map[string]any {
 	return map[string]any{"command": command, "description": "Run a command", "mode": "sync", "initial_wait": 600}
 }
 
-// unwrapCopilot removes the lines that Copilot puts before the user's words: the time, and notices of changes. It
-// returns a text that does not begin with the time unchanged.
+// unwrapCopilot removes the lines that Copilot adds before the user's words: the time, and notices of changes. If a
+// text does not begin with the time, it stays unchanged.
 func unwrapCopilot(text string) string {
 	if !strings.HasPrefix(text, "<current_datetime>") {
 		return text

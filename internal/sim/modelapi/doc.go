@@ -3,5 +3,6 @@
 // prompt control the model (package script). The position in a script follows from the conversation in the request,
 // so a script continues after a tool's result and in a resumed session.
 //
-// The server rejects invalid requests and records all requests. Of the CLIs it only knows the names of their tools.
+// The server rejects invalid requests and records all requests. It does not depend on the CLIs, except for the names
+// of their tools.
 package modelapi

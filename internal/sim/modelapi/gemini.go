@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside the conversation
+	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside of the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -175,7 +175,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it continues a session
+			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it resumes
 				responses++
 				answered[p.Response.ID] = p.Response.ID != ""
 			}

@@ -88,8 +88,8 @@ func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }
 
-// fail ends the response with an error: by its status, or in the stream if that has begun. As Google does, it then
-// writes the bare error in one piece.
+// fail ends the response with an error: with its status, or in the stream if that has begun. As Google does, it then
+// writes only the error, in one piece.
 func (w *geminiWire) fail(e script.APIError) error {
 	if !w.started || !w.c.stream {
 		setErrorHeaders(w.w, e)
@@ -100,7 +100,7 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads it together with earlier text takes it for text
+	time.Sleep(cutLinger) // a client that reads the error together with earlier text treats it as text
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}

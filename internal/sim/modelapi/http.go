@@ -74,12 +74,12 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	}
 }
 
-// cutLinger gives the client time to read the response before the connection breaks. A client whose connection is
-// reset drops data that it has not read yet.
+// cutLinger is the time for the client to read the response before the connection breaks. If the connection is reset,
+// the client drops data that it has not read yet.
 const cutLinger = 20 * time.Millisecond
 
-// end finishes a request after play. An incomplete response must not look complete, so every error breaks the
-// connection.
+// end finishes a request after play. An error breaks the connection, so that an incomplete response does not look
+// complete.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)

@@ -224,7 +224,7 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns the status of a request whose script begins with an error that still applies.
+// firstError returns the status of a request whose script begins with an error that is not used up.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

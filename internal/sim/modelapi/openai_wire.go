@@ -258,7 +258,7 @@ func (w *responseWire) custom(name, input string) error {
 	return nil
 }
 
-// fail ends the response with an error: by its status, or by an event if the stream has begun.
+// fail ends the response with an error: with its status, or with an event if the stream has begun.
 func (w *responseWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

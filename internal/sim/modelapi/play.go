@@ -20,15 +20,15 @@ type wire interface {
 	use(tool string, input map[string]any) error // calls a tool of an MCP server
 	usage(script.Usage)
 	fail(script.APIError) error
-	// finish ends the response, for a reason or, if that is empty, normally.
+	// finish ends the response with a reason, or normally if reason is empty.
 	finish(reason script.EndReason) error
 	began() bool // reports whether anything was sent
 }
 
-// errCut breaks the connection within a response.
+// errCut breaks the connection during a response.
 var errCut = errors.New("connection cut")
 
-// play sends the scripted response to this request. It returns errCut if the connection is to break.
+// play sends the scripted response to this request. It returns errCut if the connection must break.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	if e := s.failing(); e != nil {
 		return w.fail(*e)
@@ -89,7 +89,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	return w.finish(reason)
 }
 
-// call calls a tool of an MCP server. The CLI offers it under a name that ends with the tool's own.
+// call calls a tool of an MCP server. The CLI offers the tool under a name that ends with tool.
 func call(c conversation, st script.Call, w wire) error {
 	var input map[string]any
 	if err := json.Unmarshal([]byte(st.Args), &input); err != nil {
@@ -100,7 +100,7 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
-	if c.offered("ToolSearch") != "" { // Claude also runs deferred tools
+	if c.offered("ToolSearch") != "" { // Claude also runs deferred tools that it does not offer
 		return w.use(st.Tool, input)
 	}
 	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
@@ -110,7 +110,7 @@ func call(c conversation, st script.Call, w wire) error {
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. A response that is not a stream is sent completely instead: agents
+// drop breaks the connection after some text. A response that is not a stream is sent completely, because agents
 // recover with such a request.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {

@@ -83,7 +83,8 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff counts one more use of a step, and reports whether its uses were exhausted. If times is 0, they never are.
+// wearsOff counts a use of a step, and reports whether the step was used up before. If times is 0, the step is never
+// used up.
 func (s *Server) wearsOff(key string, times int) bool {
 	if times == 0 {
 		return false

@@ -14,17 +14,18 @@ type directive struct {
 	kind kind
 	args []string          // values without a name
 	opts map[string]string // name=value
-	seen map[string]bool   // names that the maker has read, to find unknown ones
+	seen map[string]bool   // names that were read, to find unknown ones
 	err  error
 }
 
-// kind describes the directives of one name.
+// kind describes the directives with one name.
 type kind struct {
 	bare string // the option that a value without a name sets
 	make func(*directive) Step
 }
 
-// kindOf returns a kind by name. Its maker reads values with the methods of directive, which keep the first error.
+// kindOf returns the kind with a name. Its maker reads values with the methods of directive, which record the first
+// error.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
@@ -67,7 +68,7 @@ func kindOf(name string) (kind, bool) {
 		return kind{"", usageStep}, true
 	case "limits":
 		return kind{"json", func(d *directive) Step { return Limits{d.must("json")} }}, true
-	case "start": // Parse handles it
+	case "start": // Parse handles this directive
 		return kind{}, true
 	}
 	return brokenKindOf(name)
@@ -265,7 +266,7 @@ func (d *directive) words() Step {
 	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
-// found returns a text from outside the script: a variable and a file.
+// found returns the contents of a variable and a file.
 func (d *directive) found() string {
 	text := os.Getenv(d.text("env", ""))
 	if path := d.text("file", ""); path != "" {

@@ -2,7 +2,7 @@ package script
 
 import "strings"
 
-// maxDirective is the longest directive, in bytes.
+// maxDirective limits a directive, in bytes.
 const maxDirective = 1 << 20
 
 // readDirective parses a directive at the start of s, which begins with "[[", and returns its length. It returns

@@ -58,10 +58,10 @@ type Background struct {
 	Chunks  []string
 }
 
-// Sleep is a pause.
+// Sleep pauses the agent.
 type Sleep struct{ For time.Duration }
 
-// Hang is a pause without an end.
+// Hang pauses the agent forever.
 type Hang struct{}
 
 // Drop breaks the connection to the model within a text. A scripted agent then ends.
@@ -94,7 +94,7 @@ type Crash struct {
 // Silent ends the agent with success and without a result.
 type Silent struct{}
 
-// Garbage prints Bytes bytes that are not in the protocol.
+// Garbage prints Bytes bytes that violate the protocol.
 type Garbage struct{ Bytes int }
 
 // LongLine prints one valid event of at least Bytes bytes.

@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// ANSI formats a message for a terminal: formatting as colours and weights, links with their address, buttons in a
-// frame. It shows control characters of the text as spaces, so that a text cannot control the terminal.
+// ANSI formats a message for a terminal: formatting as colours and weights, links with their addresses, buttons in a
+// frame. It replaces control characters by spaces, so that a text cannot control the terminal.
 func (m Message) ANSI() string {
 	var b strings.Builder
 	if m.Service != "" {

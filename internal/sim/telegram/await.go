@@ -11,8 +11,8 @@ import (
 type View struct {
 	Chat     ChatID
 	Title    string
-	Messages []Message // oldest first, deleted ones left out
-	Action   Action    // the last typing, zero after the bot's next message
+	Messages []Message // without deleted messages, oldest first
+	Action   Action    // current typing; zero after the bot's next message
 	Drafts   []Draft
 }
 
@@ -94,8 +94,8 @@ func (m Message) HasButton(name string) bool {
 	return ok
 }
 
-// Await waits until ok accepts the view. It calls ok at once and after every change. It fails if ctx ends or the
-// server closes, and the error describes the view.
+// Await waits until ok returns true for the view. It calls ok immediately and after every change. It fails if ctx
+// ends or the server closes; the error then describes the view.
 func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
 	for {
 		c.srv.mu.Lock()
@@ -120,7 +120,7 @@ func (c *Chat) AwaitText(ctx context.Context, part string) (Message, error) {
 	return c.AwaitMessage(ctx, func(m Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// AwaitMessage waits until ok accepts a message of the bot, and returns the newest such message.
+// AwaitMessage waits until ok returns true for a message of the bot, and returns the newest such message.
 func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message, error) {
 	var found Message
 	_, err := c.Await(ctx, func(v View) bool {

@@ -38,7 +38,7 @@ var (
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
-// Press presses a button, named by its text or its data, and waits for the bot's answer, at most as long as
+// Press presses a button, identified by its text or its data. It waits for the bot's answer, at most as long as
 // Options.CallbackTimeout and ctx allow.
 func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, error) {
 	tap, err := p.Tap(on, name)
@@ -48,7 +48,7 @@ func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, er
 	return tap.Answer(ctx)
 }
 
-// Tap presses a button the message shows now, and does not wait. It fails with ErrNoButton.
+// Tap presses a button that the message shows, without waiting. It returns ErrNoButton if there is no such button.
 func (p *Person) Tap(on Message, name string) (*Tap, error) {
 	s := p.srv
 	s.mu.Lock()
@@ -64,7 +64,8 @@ func (p *Person) Tap(on Message, name string) (*Tap, error) {
 	return s.tap(p, m, b.Data), nil
 }
 
-// TapData presses a button by its data whether or not the message still shows it, as a phone with an old state does.
+// TapData presses a button with the given data, even if the message does not show it any more, as a phone with an old
+// state does.
 func (p *Person) TapData(on Message, data string) *Tap {
 	s := p.srv
 	s.mu.Lock()

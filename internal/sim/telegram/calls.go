@@ -26,21 +26,21 @@ type Call struct {
 	Fault       FaultKind
 }
 
-// CallFilter picks calls.
+// CallFilter selects calls.
 type CallFilter func(Call) bool
 
-// Methods picks calls of the named methods.
+// Methods selects calls of the given methods.
 func Methods(names ...string) CallFilter {
 	return func(c Call) bool { return slices.Contains(names, c.Method) }
 }
 
-// InChat picks calls about a chat.
+// InChat selects calls about a chat.
 func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == id } }
 
-// Succeeded picks calls that were answered with a result.
+// Succeeded selects calls that were answered with a result.
 func Succeeded(c Call) bool { return c.OK }
 
-// Failed picks calls that were not answered with a result.
+// Failed selects calls that were not answered with a result.
 func Failed(c Call) bool { return !c.OK }
 
 // Writes selects calls that change the view of a chat: sends, edits, deletes, reactions, typing.

@@ -35,29 +35,29 @@ const (
 	Restricted    Membership = "restricted" // may only read
 )
 
-// Chat is one conversation on the server. The fields are guarded by the server's lock.
+// Chat is one conversation on the server. The server's lock guards its fields.
 type Chat struct {
 	srv      *Server
 	id       ChatID
 	kind     ChatKind
 	title    string
-	owner    *Person // of a private chat
+	owner    *Person // user of a private chat
 	bot      Membership
 	forum    bool
-	started  bool // the person has written to the bot
+	started  bool // the user has written to the bot
 	moved    ChatID
 	topics   map[TopicID]*Topic
 	messages []*message // by id, deleted ones included
-	lastID   MessageID  // supergroups count their own
+	lastID   MessageID  // each supergroup has its own count
 	action   Action
 	drafts   []Draft
 	changed  signal
 	bucket   *bucket
-	noFiles  bool // the bot may not send any
-	noTopics bool // the bot may not manage them
+	noFiles  bool // the bot may not send files
+	noTopics bool // the bot may not manage topics
 }
 
-// Private returns the bot's chat with a user, as if the user has pressed Start. It creates unknown users.
+// Private returns the bot's chat with a user who has pressed Start. It creates the user if necessary.
 func (s *Server) Private(id UserID, name string) *Chat {
 	p := s.Person(id, name)
 	s.mu.Lock()
@@ -128,8 +128,8 @@ func (c *Chat) SetBot(now Membership, by *Person) {
 	c.touch()
 }
 
-// Upgrade turns a basic group into a supergroup with a new number, as Telegram does when a group grows: the old one
-// answers every call with the new number from now on.
+// Upgrade converts a basic group to a supergroup with a new id, as Telegram does when a group grows. The old group
+// then answers every call with the new id.
 func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	s := c.srv
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	return now
 }
 
-// touch wakes all that await this chat. The caller holds mu.
+// touch wakes all goroutines that wait for this chat. The caller must hold mu.
 func (c *Chat) touch() {
 	c.changed.broadcast()
 	c.srv.changed.broadcast()
@@ -155,7 +155,7 @@ const (
 	writing
 )
 
-// target finds the chat of a call and checks that the bot may act in it. The caller holds mu.
+// target finds the chat of a call, and checks that the bot may access it. The caller must hold mu.
 func (s *Server) target(q *request, name string, want access) (*Chat, *Error) {
 	text := q.params[name]
 	if text == "" {

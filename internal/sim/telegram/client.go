@@ -9,14 +9,13 @@ import (
 
 // Client returns an HTTP client that reaches the server at any host without a network. Use it in testing/synctest,
 // where waiting for a socket does not count as blocked. It behaves like a connection: a dropped call returns
-// io.ErrUnexpectedEOF, the end of a context ends the call, and an httptrace.ClientTrace learns that the request was
-// written.
+// io.ErrUnexpectedEOF, the end of a context ends the call, and an httptrace.ClientTrace gets WroteRequest.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }
 
-// RoundTrip runs the handler in a goroutine. Close waits for the goroutine: a client that gives up does not stop the
-// handler, as in the original.
+// RoundTrip runs the handler in a goroutine, for which Close waits. As in the original, a client that gives up does
+// not stop the handler.
 func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.NopCloser(http.NoBody)
 	if r.Body != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is the highest age of a message that a bot may delete.
+// deleteAge is the maximum age of a message that a bot may delete.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -30,8 +30,8 @@ func (s *Server) deleteMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// deletable reports whether the bot may delete a message: for two days its own, and all messages in a private chat or
-// as an administrator.
+// deletable reports whether the bot may delete a message: its own messages for two days, and all messages in a
+// private chat or as an administrator.
 func (m *message) deletable(now time.Time) bool {
 	if now.Sub(m.Date) > deleteAge {
 		return false
@@ -94,7 +94,7 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// pinTarget returns the message that the call names. Without a name, it returns the last pinned message.
+// pinTarget returns the message in the call, or the last pinned message if the call contains none.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DraftLife is how long a chat shows a draft that is not sent again.
+// DraftLife is how long a chat shows a draft that is not repeated.
 const DraftLife = 30 * time.Second
 
 // Draft is a preview of an answer that is still being written.
@@ -45,7 +45,7 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if old := c.draft(id, topic); old != nil && old.Stopped {
 		return true, nil
 	}
-	// the newest is shown
+	// A topic shows only its newest draft.
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 	c.drafts = append(c.drafts, Draft{
 		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"),
@@ -66,7 +66,7 @@ func (c *Chat) draft(id int64, topic TopicID) *Draft {
 }
 
 // StopDraft presses the Stop button of a draft. The bot gets a stopped_message_generation update if it subscribed to
-// it. It reports whether the chat shows the draft with the button.
+// such updates. StopDraft returns false if the chat does not show the draft with the button.
 func (p *Person) StopDraft(c *Chat, id int64) bool {
 	s := p.srv
 	s.mu.Lock()

@@ -19,12 +19,12 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family defines how entities of a type may overlap others: splittable ones nest and can be split, continuous ones
-// never touch each other, and blockquotes may contain continuous ones.
+// family defines how entities of a type may overlap others. Splittable entities nest and can be split, continuous
+// entities never touch each other, and blockquotes may contain continuous entities.
 type family int
 
 const (
-	foundByServer family = iota // ignored when a bot sends it: Telegram finds these itself
+	foundByServer family = iota // ignored in a bot's message, because Telegram finds such entities itself
 	splittable
 	continuous
 	quoting
@@ -45,7 +45,7 @@ func familyOf(kind string) family {
 	return unknownFamily
 }
 
-// priority orders entities of the same range: the smaller is the outer one.
+// priority orders entities of the same range. A smaller priority is outside.
 func priority(e Entity) int {
 	switch e.Type {
 	case "blockquote", "expandable_blockquote":
@@ -96,8 +96,8 @@ type idField struct {
 	ID UserID `json:"id"`
 }
 
-// parseEntities reads the entities parameter. As in the original, JSON that does not parse or is no array means "no
-// entities", while a wrong element is an error.
+// parseEntities reads the entities parameter. As in the original, JSON that is invalid or not an array means no
+// entities, but an invalid element is an error.
 func parseEntities(text string) ([]Entity, *Error) {
 	var raw []json.RawMessage
 	if text == "" || json.Unmarshal([]byte(text), &raw) != nil {
@@ -146,7 +146,7 @@ func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
 	}
 	link, ok := checkLink(*w.URL)
 	e.URL = link
-	return e, !ok, nil // Telegram drops a bad link and keeps its text
+	return e, !ok, nil // Telegram drops an invalid link and keeps its text
 }
 
 func (w wireEntity) missing() string {

@@ -8,9 +8,9 @@ import (
 // Error is an error response of the Bot API.
 type Error struct {
 	Code        int    // the HTTP status, repeated in the body as error_code
-	Description string // the exact text clients match on
+	Description string // exact text, with which clients compare
 	RetryAfter  int    // seconds; only with code 429
-	MigrateTo   ChatID // only when a group became a supergroup
+	MigrateTo   ChatID // set only after a group became a supergroup
 }
 
 // Error returns the description with its code.

@@ -14,10 +14,10 @@ import (
 // FaultKind is the kind of failure of a call.
 type FaultKind string
 
-// Kinds of faults. The ones named After happen after the call has taken effect: the message exists, but the client
+// Kinds of faults. With a kind named After, the call takes effect before it fails: the message exists, but the client
 // cannot know that.
 const (
-	NoFault         FaultKind = ""               // only the delay, if any
+	NoFault         FaultKind = ""               // only a delay, if any
 	DropBefore      FaultKind = "drop before"    // no effect, then the connection breaks
 	DropAfter       FaultKind = "drop after"     // takes effect, then the connection breaks
 	BadGateway      FaultKind = "502"            // no effect, and an HTML page with status 502
@@ -34,14 +34,14 @@ const Always = -1
 // Fault makes calls fail or wait.
 type Fault struct {
 	Method     string          // in the spelling of the Bot API, "file" for downloads, or "" for all
-	When       func(Call) bool // additional condition, or nil; it gets the method, parameters, chat and time
+	When       func(Call) bool // additional condition, or nil; its Call has the method, parameters, chat and time
 	Times      int             // number of calls that it affects; 0 means 1
 	Skip       int             // number of matching calls that pass before the first affected one
 	Delay      time.Duration   // wait before the call has an effect
 	Late       time.Duration   // wait between the effect and the response
 	Kind       FaultKind
 	RetryAfter int       // seconds, for TooMany; at least 1
-	Until      time.Time // if set, the fault hits all calls until then, and TooMany returns the remaining time
+	Until      time.Time // if set, the fault affects all calls until then, and TooMany returns the remaining time
 
 	removed chan struct{} // closed by Remove
 }
@@ -110,7 +110,7 @@ func (l *faultList) take(c Call) Fault {
 	return Fault{}
 }
 
-// strikes reports whether the fault hits a call at a time, after a number of earlier hits.
+// strikes reports whether the fault affects a call at a time, after a number of earlier hits.
 func (f *Fault) strikes(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
@@ -141,8 +141,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits until d has passed, the fault is removed, the client is gone, or the server ends. A request that arrived
-// takes effect even if its client is gone.
+// wait waits until d has passed, the fault is removed, the client disconnects, or the server ends. A request that has
+// arrived takes effect even if its client disconnects.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
@@ -164,7 +164,7 @@ type page struct {
 	retryAfter int
 }
 
-// instead returns the response of a call that has no effect.
+// instead returns the response to a call that has no effect.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:

@@ -147,7 +147,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	}
 }
 
-// breakOff sends a part of the response and drops the connection.
+// breakOff sends a part of the response and then drops the connection.
 func breakOff(w http.ResponseWriter, part []byte) {
 	_, _ = w.Write(part)
 	if f, ok := w.(http.Flusher); ok {

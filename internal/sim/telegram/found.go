@@ -23,7 +23,8 @@ func findEntities(text string) []Entity {
 	return dropTouching(list)
 }
 
-// findAll searches again from the end of each entity, for the character after one may be the one before the next.
+// findAll searches again from the end of each entity, because the character after an entity may be the character
+// before the next one.
 func findAll(list []Entity, kind string, pattern *regexp.Regexp, text string) []Entity {
 	for at := 0; at <= len(text); {
 		hit := pattern.FindStringSubmatchIndex(text[at:])

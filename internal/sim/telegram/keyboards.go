@@ -23,7 +23,7 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 	return &wireMarkup{rows}
 }
 
-// maxButtons is the highest number of buttons of a message. Telegram rejects more as "too long".
+// maxButtons is the maximum number of buttons of a message. Telegram rejects more as "too long".
 const maxButtons = 100
 
 // keyboard parses reply_markup. It returns inline keyboards, and accepts but ignores the reply keyboards of older

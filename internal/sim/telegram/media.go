@@ -25,7 +25,7 @@ const (
 
 func (k mediaKind) folder() string { return string(k) + "s" }
 
-// maxPhoto is the size of the largest photo a bot uploads.
+// maxPhoto is the maximum size of a photo that a bot uploads.
 const maxPhoto = 10 << 20
 
 // Limits for the sides of a photo, in pixels: their sum, and their ratio.
@@ -209,7 +209,7 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	return s.storeFromBot(o.chat, o.base).wire(), nil
 }
 
-// inputFile returns the file of a call. It was uploaded, attached under another name, or is known by its id.
+// inputFile returns the file in a call. The call uploads it, attaches it under another name, or contains its id.
 func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Media, *Error) {
 	up, ok := q.files[field]
 	if name, attached := strings.CutPrefix(value, "attach://"); attached {

@@ -40,7 +40,7 @@ type Message struct {
 	ReplyTo  MessageID
 	Media    *Media
 	Album    string // equal in all messages of one album
-	// Reactions are sorted by user.
+	// Reactions is sorted by user.
 	Reactions []Reaction
 	Pinned    bool
 	Silent    bool   // sent without a sound

@@ -10,7 +10,7 @@ import (
 // method is one Bot API method. A handler runs under the server's lock unless it waits.
 type method struct {
 	name  string
-	cost  func(*request) int // calls that it counts as in the rate buckets; nil means none
+	cost  func(*request) int // number of calls in the rate buckets; nil means none
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }

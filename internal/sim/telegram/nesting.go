@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// fixNesting makes a set of entities legal as the original does. It removes continuous entities that touch an earlier
-// one or cross the edge of a blockquote. It merges formatting, splits it at the edges of others, and removes it from
-// code. The result is sorted and nested, with outer entities first.
+// fixNesting makes entities valid as the original does. It removes continuous entities that touch an earlier one or
+// cross the edge of a blockquote. It merges formatting, splits it at the edges of other entities, and removes it from
+// code. The result is sorted, outer entities first.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity

@@ -14,7 +14,7 @@ type ChatInfo struct {
 	Forum  bool
 }
 
-// Chats returns all chats, private ones first, by falling id.
+// Chats returns all chats, private chats first, by descending id.
 func (s *Server) Chats() []*Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()

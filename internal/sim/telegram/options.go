@@ -30,15 +30,15 @@ type Options struct {
 	// CallbackTimeout is how long a press of a button waits for its answer. Zero means 30 seconds.
 	CallbackTimeout time.Duration
 
-	// HideGroupTalk is the privacy mode of BotFather: in groups, the bot sees only commands, mentions and replies to
+	// HideGroupTalk enables BotFather's privacy mode: in groups, the bot gets only commands, mentions and replies to
 	// it.
 	HideGroupTalk bool
 
-	// ThrottlePolls makes the server slow down a client that repeats an offset, as the original does. Within half a
-	// second a poll returns one update. Within three seconds a poll waits at least three.
+	// ThrottlePolls slows down a client that repeats an offset, as the original does. Within half a second, a poll
+	// returns one update. Within three seconds, a poll waits at least three seconds.
 	ThrottlePolls bool
 
-	// Without names methods that the server does not have, like an older server.
+	// Without lists methods that the server does not have, like an older server.
 	Without []string
 
 	// Now is the clock for dates, limits and expiry. Nil means time.Now. Waits always use timers of package time.

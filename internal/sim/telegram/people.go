@@ -109,11 +109,11 @@ func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
 }
 
-// ViaBot makes the message one from an inline bot with this name.
+// ViaBot makes the message one that an inline bot with this name created.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
 // InOneGo makes the message directly follow the previous one, as a forward follows its comment: their ids are
-// consecutive. A user's other messages skip an id, because all private chats share one count.
+// consecutive. Other messages skip an id, because all private chats share one count.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
 // Send sends a text. It splits a text over MaxText units like Paste, and returns the first message.

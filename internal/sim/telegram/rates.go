@@ -11,13 +11,13 @@ type Rate struct {
 	Burst int
 }
 
-// Limits are the rate limits. Sends, edits, deletes, reactions and typing count. Reading and answering buttons do
-// not. All topics of a chat share its limit.
+// Limits contains the rate limits. Sends, edits, deletes, reactions and typing count. Reading and answering buttons
+// do not. All topics of a chat share the limit of the chat.
 type Limits struct {
 	Chat   Rate // each private chat
 	Group  Rate // each group, supergroup and forum
 	Global Rate // all chats together
-	// Penalty is added for a call during a wait. Each further call adds more.
+	// Penalty is added for a call during a wait. Each further call adds it again.
 	Penalty time.Duration
 }
 
@@ -38,7 +38,7 @@ func StrictLimits() Limits {
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}
 }
 
-// SetLimits replaces the limits and opens every bucket.
+// SetLimits replaces the limits and fills all buckets.
 func (s *Server) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// A closed bucket opens on the whole second in retry_after.
+	// The wait ends on the whole second that retry_after contains.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// request is a parsed call. All parameters are texts. A value of a JSON body that is not a string is kept as JSON.
+// request is a parsed call. All parameters are texts. A JSON value that is not a string stays JSON.
 type request struct {
 	method string // lower case
 	params map[string]string
@@ -152,8 +152,8 @@ func bodyError(err error, text string) *Error {
 	return badRequest("%s", text)
 }
 
-// The readers of parameters accept as much as the original. An invalid number is zero, and a boolean is one of three
-// words.
+// The readers of parameters accept the same input as the original. An invalid number is zero, and a boolean is one of
+// three words.
 
 func (q *request) integer(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(q.params[name]), 10, 64)

@@ -15,7 +15,7 @@ const (
 	MaxRichColumns = 20 // of a table
 )
 
-// Block is a block of a rich message. Text is set if the kind has one, and is the summary of details.
+// Block is a block of a rich message. Text is the text of the block, or the summary of details.
 type Block struct {
 	// as the Bot API calls it: paragraph, heading, pre, footer, divider, list, blockquote, table, details, thinking
 	Kind     string     `json:"kind"`

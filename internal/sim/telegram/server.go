@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server simulates the Bot API of one bot, with its chats and users. It is safe for concurrent use. Close ends all
-// that it started.
+// Server simulates the Bot API of one bot, with its chats and users. It is safe for concurrent use. Close ends
+// everything that it started.
 type Server struct {
 	opts    Options
 	methods map[string]method
@@ -157,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveMethod(w, r, name)
 }
 
-// signal wakes all that wait for a change. The zero value is ready to use. The owner's lock guards it.
+// signal wakes all goroutines that wait for a change. The zero value is ready to use. The owner's lock guards it.
 type signal struct{ ch chan struct{} }
 
 // wait returns a channel that is closed at the next broadcast.

@@ -107,7 +107,8 @@ func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	return t, nil
 }
 
-// sendTopic returns the topic of a message. A call must not name General: the original then reports a missing topic.
+// sendTopic returns the topic of a message. If a call names General, sendTopic returns the original's error for a
+// missing topic.
 func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	id := TopicID(q.integer("message_thread_id"))
 	if id == 0 {
@@ -123,7 +124,7 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	return t.ID, nil
 }
 
-// topicNameLimit is the maximum length of a topic's name in characters. The original cuts off the rest.
+// topicNameLimit limits the name of a topic, in characters. The original cuts off the rest.
 const topicNameLimit = 128
 
 // topicName returns the name of a topic in a call.
@@ -193,7 +194,7 @@ func (c *Chat) ForbidTopics() {
 	c.noTopics = true
 }
 
-// managed returns the topic that a call changes. It fails with the error forbidden if the bot may not change it.
+// managed returns the topic that a call changes. If the bot may not change the topic, it returns the error forbidden.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UpdateID numbers updates. Each is one higher than the one before.
+// UpdateID identifies updates. Each is one higher than the previous one.
 type UpdateID int64
 
 const (
@@ -30,7 +30,7 @@ type update struct {
 type updateQueue struct {
 	next      UpdateID
 	waiting   []update
-	allowed   []string // nil means the default set
+	allowed   []string // nil: the default kinds
 	webhook   string
 	poll      *poll
 	lastStart time.Time
@@ -41,7 +41,7 @@ type updateQueue struct {
 	reverse   int      // number of next responses with several updates to reverse
 }
 
-// poll is a getUpdates call that waits. Another one ends it, and so does a webhook; reason is read after kicked.
+// poll is a waiting getUpdates call. Another call or a webhook ends it, and sets reason before it closes kicked.
 type poll struct {
 	kicked chan struct{}
 	reason string
@@ -99,8 +99,8 @@ func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
 }
 
-// InjectRaw queues the text that body returns for the next update's id, to test how a client handles invalid updates.
-// It is part of the response unchanged: invalid JSON breaks the whole batch.
+// InjectRaw queues the text that body returns for the id of the next update, to test how a client handles invalid
+// updates. The response contains the text unchanged, so invalid JSON breaks the whole batch.
 func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Server) CountFrom(id UpdateID) {
 	s.queue.next = id
 }
 
-// PendingUpdates is how many updates the bot has not acknowledged.
+// PendingUpdates returns how many updates the bot has not acknowledged.
 func (s *Server) PendingUpdates() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,13 +130,13 @@ func (s *Server) AwaitAcknowledged(ctx context.Context) error {
 	})
 }
 
-// AwaitPoll waits until a getUpdates call is waiting for updates: the bot is up and listens.
+// AwaitPoll waits until a getUpdates call waits for updates, so the bot is running.
 func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
-// Hold withholds updates from the bot from now on. Each call of release delivers a number of updates, in one response
-// if the bot polls in time. release(0) ends the hold.
+// Hold withholds updates from the bot. Each call of release delivers the given number of updates, in one response if
+// the bot polls in time. release(0) ends the hold.
 func (s *Server) Hold() (release func(updates int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,15 +152,16 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
-// Repeat delivers each of the next updates once more after it was acknowledged, as if Telegram lost the
-// acknowledgement. -1 ends that.
+// Repeat delivers each of the next updates again after it was acknowledged, as if Telegram lost the acknowledgement.
+// -1 ends this.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse makes the next responses with several updates begin with the newest. -1 ends that.
+// Reverse delivers the updates of the next responses in reverse order. It counts only responses with several updates.
+// -1 ends this.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
 
-// acknowledge drops the updates that offset confirms. A negative offset keeps that number of the newest updates.
+// acknowledge drops the updates that offset confirms. A negative offset keeps only that number of the newest updates.
 func (u *updateQueue) acknowledge(offset int64) {
 	if offset < 0 {
 		drop := max(0, int64(len(u.waiting))+offset)
@@ -216,7 +217,7 @@ func (u *updateQueue) batch(limit int) rawResult {
 	return rawResult("[" + strings.Join(bodies, ",") + "]")
 }
 
-// getUpdates implements the long poll. It takes the lock itself, since it waits without it.
+// getUpdates implements the long poll. It takes the lock itself, because it must not hold the lock while it waits.
 func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +240,7 @@ func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	return s.pollWait(ctx, me, limit, wait)
 }
 
-// pollTerms reads limit, timeout and allowed_updates, the last of which is remembered for later polls.
+// pollTerms reads limit, timeout and allowed_updates. The server remembers allowed_updates for later polls.
 func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	limit = int(q.integer("limit"))
 	if limit < 1 || limit > 100 {

@@ -15,11 +15,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Verb is the first argument with which a test binary becomes the server.
+// Verb is the first argument of a test binary that runs the server.
 const Verb = "sim-toolserver"
 
-// RunIfAsked becomes the server and exits if the arguments ask for it: Verb, and serve, claims, garbage, exit, hang FILE
-// or tools N. claims is serve with a tool that claims to change nothing.
+// RunIfAsked runs the server and exits if the arguments request it. The arguments are Verb, and serve, claims,
+// garbage, exit, hang FILE or tools N. claims is serve with a tool that claims to change nothing.
 func RunIfAsked() {
 	if len(os.Args) < 3 || os.Args[1] != Verb {
 		return
@@ -63,8 +63,8 @@ type greeting struct {
 	Name string `json:"name"`
 }
 
-// server returns a server with a tool that greets and some that do nothing. The greeting has the server's variable
-// GREETING, the names of its other variables, and its directory.
+// server returns a server with a tool that greets, and some tools that do nothing. The greeting contains the server's
+// variable GREETING, the names of its other variables, and its directory.
 func server(tool string, idle int, claims bool) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "greeter", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: tool, Description: "Greets",
@@ -92,10 +92,11 @@ func server(tool string, idle int, claims bool) *sdk.Server {
 	return s
 }
 
-// Handler returns the server for HTTP, whose tool is greet_by_url. It demands the value of the header Authorization.
+// Handler returns the HTTP handler of a server with the tool greet_by_url. It requires the value of the header
+// Authorization.
 func Handler(authorization string) http.Handler {
 	s := server("greet_by_url", 0, false)
-	// without sessions, none is left of a client that leaves in the middle
+	// Stateless, so that no session remains if a client disconnects.
 	options := &sdk.StreamableHTTPOptions{Stateless: true}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

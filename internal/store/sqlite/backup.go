@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// backupSuffix ends the name of the copy that Open makes before a migration. The next copy replaces it.
+// backupSuffix is the suffix of the copy that Open makes before a migration. The next copy replaces it.
 const backupSuffix = ".backup"
 
-// DraftSuffix ends the name of a backup that is being written.
+// DraftSuffix is the suffix of an incomplete backup.
 const DraftSuffix = ".new"
 
-// BackUp writes a checked copy of the database at path to target, and replaces an older copy there. Other processes can
-// use the database meanwhile. The copy contains no deleted data and no data that CleanCopy removes.
+// BackUp writes a checked copy of the database at path to target. It replaces an older copy. Other processes can use
+// the database meanwhile. The copy contains neither deleted data nor data that CleanCopy removes.
 func BackUp(ctx context.Context, path, target string, schema Schema) (err error) {
 	draft := target + DraftSuffix
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -37,8 +37,8 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database, as far as no reader prevents it. So the database without its log is not
-// older than its backup.
+// checkpoint copies the log into the database, as far as readers allow it. Afterwards the database without its log is
+// not older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
@@ -60,7 +60,7 @@ func SyncAndRename(draft, target string) error {
 	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
-// cleanCopy runs a statement in a copy. No deleted data stays in the file.
+// cleanCopy runs a statement in a copy. The file keeps no deleted data.
 func cleanCopy(ctx context.Context, path, statement string) error {
 	if statement == "" {
 		return nil

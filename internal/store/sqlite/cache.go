@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// rowCache caches rows that are read for every message. If a statement changes a table, all cached rows of the table
-// become invalid, or only the row that the caller names; see Tx.ExecRow.
+// rowCache caches rows that are read for every message. A statement that changes a table invalidates all cached rows of
+// the table, or only the row that the caller names; see Tx.ExecRow.
 type rowCache struct {
 	mu      sync.Mutex
 	count   uint64            // number of changes so far
-	changes map[string]uint64 // number of the last change, by table, and by table and row
+	changes map[string]uint64 // number of the last change of each table, and of each table and row
 	rows    map[string]cachedRow
 }
 
@@ -22,17 +22,17 @@ type cachedRow struct {
 	last  uint64
 }
 
-// maxCached limits the cached rows and, doubled, the entries in changes.
+// maxCached limits the cached rows. Twice this number limits the entries in changes.
 const maxCached = 1024
 
 func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
 
-// everyTable stands for all tables. A rollback changes them all.
+// everyTable means all tables. A rollback affects all of them.
 const everyTable = "*"
 
-// invalidate records a change of a table, or of one row if row is not empty.
+// invalidate records a change of a table, or of one row of the table if row is not empty.
 func (k *rowCache) invalidate(table, row string) {
 	if table == "" {
 		return
@@ -54,7 +54,7 @@ func cacheKey(table, row string) string {
 	return table + "/" + row
 }
 
-// get returns a cached value, or nil, and the number of the last change that affected it.
+// get returns a cached value, or nil, and the number of the last change that affected the value.
 func (k *rowCache) get(of Source) (value any, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,13 +77,13 @@ func (k *rowCache) store(of Source, row cachedRow) {
 	k.rows[cacheKey(of.Tables[0], of.Name)] = row
 }
 
-// Source identifies a row and the tables that it is read from. Tx.ExecRow uses the same name for it.
+// Source identifies a row and the tables from which it is read. Name is the argument row of Tx.ExecRow.
 type Source struct {
 	Name   string
 	Tables []string
 }
 
-// OneCached is One with a cache: it reads the row again only after a statement changed it. Callers share the value and
+// OneCached is like One, but reads the row again only after a statement has changed it. Callers share the value and
 // must not change it.
 func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string,
 	args ...any) (T, error) {
@@ -101,7 +101,7 @@ func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T,
 	return v, err
 }
 
-// ExecRow is Exec for a statement that changes at most one cached row of its table.
+// ExecRow is like Exec, for a statement that changes at most one cached row of its table.
 func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	p, err := t.prepare(query)
 	if err != nil {
@@ -121,7 +121,8 @@ var changePattern = sync.OnceValue(func() *regexp.Regexp {
 		`DELETE\s+FROM)\s+(\w+)`)
 })
 
-// changedTable returns the table that a statement changes, "" for none, or everyTable if it is unknown.
+// changedTable returns the table that a statement changes, "" if it changes none, or everyTable if the table is
+// unknown.
 func changedTable(query string) string {
 	if m := changePattern().FindStringSubmatch(query); m != nil {
 		return strings.ToLower(m[1])

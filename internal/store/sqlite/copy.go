@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Copy writes a copy of the database at path to target, a new file of mode 0600, and checks it as Check does. The copy
-// is a snapshot. Other processes can use the database meanwhile. It returns fs.ErrExist if target exists.
+// Copy writes a snapshot of the database at path to target, a new file of mode 0600, and checks the copy like Check.
+// Other processes can use the database meanwhile. It returns fs.ErrExist if target exists.
 func Copy(ctx context.Context, path, target string, schema Schema) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -18,7 +18,7 @@ func Copy(ctx context.Context, path, target string, schema Schema) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
-	// SQLite would create it with a wider mode
+	// SQLite would create the file with a wider mode.
 	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
@@ -44,7 +44,7 @@ func vacuumInto(ctx context.Context, path, target string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// Check reads all of the database at path, which no process uses, and returns the version of its schema. It changes
+// Check reads the whole database at path, which no process may use, and returns the version of its schema. It changes
 // nothing. It returns ErrCorrupt, ErrForeign or ErrNewer. A database of an older version is valid.
 func Check(ctx context.Context, path string, schema Schema) (version int, err error) {
 	steps, err := schema.steps()

@@ -52,7 +52,7 @@ func (d *disk) setState(s orchestrator.DiskState) {
 	d.epoch, d.change = context.WithCancel(context.Background())
 }
 
-// writeError returns the error for a write in the current state, or nil if the disk works.
+// writeError returns the error for writes in the current state, or nil if the disk works.
 func (d *disk) writeError() error {
 	switch state, _ := d.current(); state {
 	case orchestrator.DiskFull:
@@ -65,7 +65,7 @@ func (d *disk) writeError() error {
 	return nil
 }
 
-// record updates the state after a write that ended with err. It returns err with its cause.
+// record updates the state after a write with the result err. It returns err together with its cause.
 func (d *disk) record(err error) error {
 	var s sqlite3.Error
 	var no syscall.Errno
@@ -86,7 +86,7 @@ func (d *disk) record(err error) error {
 	return err
 }
 
-// diskError returns the error that a kernel error stands for, or nil if it is not about the disk.
+// diskError returns the error for a kernel error, or nil if the kernel error does not concern the disk.
 func diskError(no syscall.Errno) error {
 	switch no {
 	case syscall.ENOSPC, syscall.EDQUOT:
@@ -100,8 +100,8 @@ func diskError(no syscall.Errno) error {
 // Disk returns the state of the disk, and a context that is done once the state has changed.
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.current() }
 
-// RetryDisk checks whether the disk accepts a write, and writes committed data that may be missing on it. Afterwards
-// the database accepts writes again, unless the disk failed.
+// RetryDisk checks whether the disk accepts a write, and writes committed data that may be missing on the disk.
+// Afterwards the database accepts writes again, unless the disk failed.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return explain(db.writer.retryDisk(ctx, db.dir))
 }
@@ -119,7 +119,7 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 	return w.withToken(ctx, w.commitShared) // its timer may have failed while the disk was full
 }
 
-// repeatFlush writes the log again if a flush failed and the log is still complete.
+// repeatFlush writes the log again, if a flush failed and the log is still complete.
 func (w *writer) repeatFlush(ctx context.Context) error {
 	release, err := w.acquire(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	return nil
 }
 
-// CheckDisk returns the reason why a file in dir cannot be written to the disk, or nil. It returns nil if dir does
+// CheckDisk returns the reason why ductor cannot write a file in dir to the disk, or nil. It returns nil if dir does
 // not exist.
 func CheckDisk(dir string) error {
 	d := newDisk(fdatasync)

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Errors of the whole database. Match them with errors.Is. Each text tells the user how to fix it.
+// Errors of the whole database, for errors.Is. Each text contains a fix for users.
 var (
 	ErrCorrupt  = orchestrator.ErrDamaged
 	ErrForeign  = errors.New("the file is not a ductor database")
@@ -27,11 +27,11 @@ var (
 	errReadOnly = errors.New("the database is read-only")
 )
 
-// restoreAdvice ends every error text about a damaged file.
+// restoreAdvice is the end of every error text about a damaged file.
 const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, " +
 	"or with the newest backup"
 
-// explain adds an error from above if it is the cause of an error of SQLite.
+// explain adds an error from above to err, if it is the cause of an SQLite error.
 func explain(err error) error {
 	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -45,7 +45,7 @@ func causeOf(err error) error {
 		return nil
 	}
 	if cause := diskError(e.SystemErrno); cause != nil && e.Code == sqlite3.ErrCantOpen {
-		return cause // it could not create the log
+		return cause // SQLite could not create the log
 	}
 	switch e.Code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	fileMode = 0o600 // the file has prompts and answers
+	fileMode = 0o600 // the file contains prompts and answers
 	dirMode  = 0o700
 )
 
-// sqliteMagic begins every SQLite file.
+// sqliteMagic is the beginning of every SQLite file.
 const sqliteMagic = "SQLite format 3\x00"
 
-// prepareFile prepares a private file at path for SQLite. It creates a missing one, and returns an error for a file
+// prepareFile prepares a private file at path for SQLite. It creates a missing file. It returns an error for a file
 // that does not begin like a database.
 func prepareFile(path string) error {
 	info, err := os.Stat(path)
@@ -60,7 +60,7 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// fileID identifies a file under whatever path.
+// fileID identifies a file, independently of its path.
 type fileID struct{ dev, ino uint64 }
 
 func newFileID(info fs.FileInfo) fileID {
@@ -68,15 +68,15 @@ func newFileID(info fs.FileInfo) fileID {
 	return fileID{stat.Dev, stat.Ino}
 }
 
-// openFiles counts the open databases of this process by their files. When a process closes any descriptor of a file,
-// it loses all its POSIX locks on that file. The next process that closes the database would believe that no other
-// process uses it, and delete the log. So only SQLite may open these files; see readUnlessOpen.
+// openFiles counts the open databases of this process by file. When a process closes any descriptor of a file, it loses
+// all its POSIX locks on the file. Another process that closes the database would then believe that it is the last one,
+// and delete the log. So only SQLite may open and close these files; see readUnlessOpen.
 var openFiles = struct {
 	mu    sync.Mutex
 	files map[fileID]int
 }{files: map[fileID]int{}}
 
-// markOpen adds the file at path to openFiles. The caller calls release after SQLite closed the file.
+// markOpen adds the file at path to openFiles. The caller must call release after SQLite has closed the file.
 func markOpen(path string) (release func(), err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func readUnlessOpen(path string, f func() error) error {
 	return f()
 }
 
-// checkHeader returns an error if the file does not begin as a database does.
+// checkHeader returns an error if the file does not begin like a database.
 func checkHeader(path string, size int64) error {
 	return readUnlessOpen(path, func() error { return checkStart(path, size) })
 }
@@ -134,18 +134,18 @@ func checkStart(path string, size int64) error {
 	if bytes.Equal(head, []byte(sqliteMagic)) {
 		return nil
 	}
-	// with a journal, SQLite rolls back an interrupted first start
+	// If there is a journal, SQLite rolls back an interrupted first start.
 	if _, err := os.Stat(path + "-journal"); err != nil {
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}
 	return nil
 }
 
-// checkNoLog returns an error if a log with changes lies beside an empty or missing database: SQLite would delete the
+// checkNoLog returns an error if an empty or missing database has a log with changes, because SQLite would delete the
 // log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")
-	if err == nil && info.Size() > walHeader { // an interrupted first start may leave the header
+	if err == nil && info.Size() > walHeader { // an interrupted first start may leave only the header
 		return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. %s", ErrCorrupt, path,
 			restoreAdvice)
 	}

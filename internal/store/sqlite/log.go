@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// walLog flushes the write-ahead log. SQLite appends to the log at every commit but does not flush it. So a commit need
-// not delay the next one, and one flush serves all callers that wait.
+// walLog flushes the write-ahead log. SQLite appends to the log at every commit, but does not flush it. So a commit
+// need not delay the next commit, and one flush serves all callers that wait.
 type walLog struct {
 	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // records a failed flush: its data may be lost, and a later flush does not save it
+	disk      *disk // records a failed flush; its data may be lost, and a later flush does not save it
 
-	// held during a flush. It is not a mutex, so that the fake clock of synctest advances while goroutines wait for it.
+	// token is held during a flush. It is a channel instead of a mutex, so that the fake clock of synctest advances
+	// while goroutines wait.
 	token      chan struct{}
-	flushed    int64 // how many of them are on the disk
+	flushed    int64 // number of transactions that are on the disk
 	file       *os.File
-	nameSynced bool     // the log's directory entry is on the disk
-	index      *os.File // nil until check opens it; it stays open while SQLite uses it, see openFiles
-	marker     *os.File // locked; nil before the first flush, or if another process locked it
+	nameSynced bool     // whether the log's directory entry is on the disk
+	index      *os.File // nil until check opens it; stays open while SQLite uses it, see openFiles
+	marker     *os.File // locked mark; nil before the first flush, or if another process has locked it
 
-	lazyFlush *time.Timer // flushes lazy transactions; owned by the holder of the writer's token
+	lazyFlush *time.Timer // flushes lazy transactions; belongs to the holder of the writer's token
 }
 
 // newWALLog creates the log of the database at path. The caller closes it.
@@ -33,17 +34,17 @@ func newWALLog(path string, d *disk) *walLog {
 	return &walLog{path: path + "-wal", disk: d, token: make(chan struct{}, 1)}
 }
 
-// acquire waits for the token. The caller calls release to return it.
+// acquire waits for the token. The caller must call release.
 func (l *walLog) acquire() (release func()) {
 	l.token <- struct{}{}
 	return func() { <-l.token }
 }
 
-// flush returns once the first n transactions are on the disk.
+// flush returns when the first n transactions are on the disk.
 func (l *walLog) flush(n int64) error {
 	defer l.acquire()()
 	if l.flushed >= n {
-		return nil // an earlier flush included them
+		return nil // an earlier flush included these transactions
 	}
 	if err := l.disk.writeError(); err != nil {
 		return err
@@ -67,8 +68,8 @@ func (l *walLog) setFlushed(n int64) {
 	l.flushed = max(l.flushed, n)
 }
 
-// syncFile flushes the log. The first call also flushes its directory entry: before that, a power failure may remove
-// the whole log. The caller holds the token.
+// syncFile flushes the log. The first call also flushes the log's directory entry, because a power failure could
+// otherwise remove the whole log. The caller holds the token.
 func (l *walLog) syncFile() error {
 	if l.file == nil {
 		f, err := os.Open(l.path)
@@ -95,15 +96,15 @@ func (l *walLog) syncName() error {
 	}
 	defer dir.Close()
 	err = l.disk.sync(dir)
-	// The file system does not support flushing directories.
+	// Some file systems do not support flushing directories.
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
 		return nil
 	}
 	return err
 }
 
-// openSuffix ends the name of the mark, a file that exists while the log has changes that are not in the database. The
-// mark contains the machine's boot ID.
+// openSuffix is the suffix of the mark. The mark is a file that exists while the log has changes that are not in the
+// database. It contains the machine's boot ID.
 const openSuffix = "-open"
 
 // FileSuffixes lists the suffixes of the files of a database.
@@ -111,8 +112,8 @@ func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", o
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark creates the mark and locks it. Without it, the next start would assume that a missing log had been copied into
-// the database. Only one process holds the mark.
+// mark creates the mark and locks it. Without the mark, the next start would assume that a missing log was copied into
+// the database. Only one process has the lock.
 func (l *walLog) mark() {
 	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)
@@ -120,7 +121,7 @@ func (l *walLog) mark() {
 	}
 }
 
-// unmark removes the mark if this process holds it, or no process does.
+// unmark removes the mark, unless another process has locked it.
 func (l *walLog) unmark() {
 	if l == nil {
 		return
@@ -135,7 +136,7 @@ func (l *walLog) unmark() {
 	}
 }
 
-// openMark opens and locks the mark. It returns nil if there is none or another process holds it.
+// openMark opens and locks the mark. It returns nil if there is no mark, or if another process has locked it.
 func openMark(path string, flags, how int) *os.File {
 	f, err := os.OpenFile(path, flags, fileMode)
 	if err != nil || syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) != nil {
@@ -179,7 +180,7 @@ func (l *walLog) check() (err error) {
 	return checkLog(l.index, l.path)
 }
 
-// close closes the files after SQLite closed them. Later flushes do nothing.
+// close closes the files after SQLite has closed them. Later flushes do nothing.
 func (l *walLog) close() error {
 	defer l.acquire()()
 	var errs []error
@@ -192,8 +193,8 @@ func (l *walLog) close() error {
 	return errors.Join(errs...)
 }
 
-// Size returns the bytes of the database and its log, and the number of transactions since it was opened. That number
-// is 0 if the file system does not support a log.
+// Size returns the bytes of the database and its log, and the number of transactions since the database was opened.
+// That number is 0 if the file system does not support a log.
 func (db *DB) Size() (bytes, commits int64) {
 	if db.writer == nil {
 		return 0, 0

@@ -17,7 +17,7 @@ import (
 const (
 	walHeader      = 32
 	walFrameHeader = 24
-	walSummed      = 8       // bytes of a frame's header that its checksum covers
+	walSummed      = 8       // bytes of a frame's header that are in its checksum
 	shmVersion     = 3007000 // at the start of the index
 	shmPageSize    = 14
 	shmFrames      = 16
@@ -28,11 +28,11 @@ const (
 // errLogLost means that the log lacks transactions that were committed to it.
 var errLogLost = errors.New("the log of the database lacks data that was written to it")
 
-// ErrLogLost is ErrCorrupt for a database that may be intact but lacks the last writes.
+// ErrLogLost is an ErrCorrupt for a database that may be intact, but lacks the last writes.
 var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 
 // checkLeftLog checks the log of a process that did not close the database. SQLite would accept a lost log: it assumes
-// that a missing log was copied into the database, and drops everything after a damaged frame.
+// that a missing log was copied into the database, and ignores everything after a damaged frame.
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
@@ -52,7 +52,7 @@ func checkLeftLog(path string) error {
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
 		if err != nil {
-			return nil // SQLite creates it again
+			return nil // SQLite creates the index again
 		}
 		defer shm.Close()
 		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {
@@ -86,7 +86,7 @@ func rewriteLog(path string, sync func(*os.File) error) error {
 }
 
 // checkLog returns errLogLost if the log at path lacks data that its index lists. SQLite verifies checksums only when
-// it opens a log. It would copy data that the disk lost later into the database.
+// it opens a log. If the disk loses data later, SQLite would copy wrong data into the database.
 func checkLog(shm io.ReaderAt, path string) error {
 	index, err := readIndex(shm)
 	if err != nil || index.frames == 0 {
@@ -126,7 +126,7 @@ type walIndex struct {
 }
 
 func readIndex(shm io.ReaderAt) (i walIndex, err error) {
-	head := make([]byte, 2*shmHeader) // the index has two copies of its header
+	head := make([]byte, 2*shmHeader) // the index contains two copies of its header
 	if _, err := shm.ReadAt(head, 0); err != nil {
 		return i, err
 	}
@@ -139,7 +139,7 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {
-		i.pageSize = 1 << 16 // which does not fit into 16 bits
+		i.pageSize = 1 << 16 // 1 means this size, which does not fit into 16 bits
 	}
 	i.sum = walSum{order.Uint32(head[shmChecksum:]), order.Uint32(head[shmChecksum+4:])}
 	return i, nil

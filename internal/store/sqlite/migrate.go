@@ -20,7 +20,7 @@ type step struct {
 	sql  string
 }
 
-// steps lists the migrations in order. Their names start with their numbers: 0001, 0002 and so on.
+// steps returns the migrations in order. Their names start with their numbers: 0001, 0002 and so on.
 func (s Schema) steps() ([]step, error) {
 	names, err := fs.Glob(s.Migrations, "*.sql")
 	if err != nil {
@@ -43,7 +43,7 @@ func (s Schema) steps() ([]step, error) {
 }
 
 // migrate runs the missing steps, each in a transaction that also stores the step's number. It reads the version inside
-// that transaction, so that two processes that start at once do not run a step twice.
+// of the transaction, so that two processes that start at the same time do not run a step twice.
 func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	for {
 		done, err := s.migrateOne(ctx, conn, steps)
@@ -90,7 +90,7 @@ func newerError(version, known int) error {
 		ErrNewer, version, known, backupSuffix)
 }
 
-// checkOwner returns ErrForeign if another program filled the database.
+// checkOwner returns ErrForeign if another program created the database.
 func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	id, err := pragma(ctx, conn, "application_id")
 	if err != nil {
@@ -132,8 +132,8 @@ func integrityError(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damagedError adds advice to an error that means a damaged file. The first query of a file fails with SQLITE_ERROR,
-// without another cause, if SQLite cannot read its schema.
+// damagedError adds advice to an error that means a damaged file. If SQLite cannot read the schema, the first query
+// fails with SQLITE_ERROR and no other cause.
 func damagedError(err error) error {
 	var e sqlite3.Error
 	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// reader is a small pool of connections that cannot write. They see every committed transaction and never wait for the
+// reader is a small pool of connections that cannot write. They see every committed transaction, and never wait for the
 // writer.
 type reader struct {
 	pool    *sql.DB
@@ -44,7 +44,7 @@ func openReader(path string, opts Options, how access) (*reader, error) {
 	return &reader{pool: pool, release: release, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
-// stmt returns a prepared query and prepares it on first use.
+// stmt returns a prepared query. It prepares the query at the first use.
 func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain is the function explain for an error of a read. After a read finds damage, all writes fail.
+// explain is like the function explain, for an error of a read. After a read has found damage, all writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
@@ -100,7 +100,7 @@ func (db *DB) explain(err error) error {
 	return err
 }
 
-// CheckPages reads the whole database and compares indexes with their tables. This takes long for a large one.
+// CheckPages reads the whole database, and compares indexes with their tables. This takes long for a large database.
 func (db *DB) CheckPages(ctx context.Context) error {
 	conn, err := db.reader.pool.Conn(ctx)
 	if err != nil {
@@ -110,22 +110,22 @@ func (db *DB) CheckPages(ctx context.Context) error {
 	return db.explain(checkPages(ctx, conn))
 }
 
-// Unchecked reports whether Open did not check the whole file because it is too large.
+// Unchecked reports whether Open did not check the whole file, because it is too large.
 func (db *DB) Unchecked() bool { return db.unchecked }
 
-// Value scans a row of one column.
+// Value scans a row with a single column.
 func Value[T any](row Row) (v T, err error) {
 	err = row.Scan(&v)
 	return v, err
 }
 
-// unreadable collects the tables with rows that could not be decoded. SQLite's checks do not find damaged text inside a
-// page.
+// unreadable records the tables with rows that could not be decoded. SQLite's checks do not find damaged text inside of
+// a page.
 type unreadable struct{ tables sync.Map }
 
 var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
 
-// recorder returns a function that records an undecodable row of a query.
+// recorder returns a function that records an unreadable row of a query.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
 		if from := fromPattern.FindStringSubmatch(query); from != nil {
@@ -134,14 +134,14 @@ func (u *unreadable) recorder(query string) func() {
 	}
 }
 
-// Unreadable lists the tables in which Many skipped rows because it could not decode them.
+// Unreadable lists the tables in which Many skipped rows that it could not decode.
 func (db *DB) Unreadable() (all []string) {
 	db.unreadable.tables.Range(func(table, _ any) bool { all = append(all, table.(string)); return true })
 	slices.Sort(all)
 	return all
 }
 
-// collect runs a query and scans every row. It leaves out each row that scan cannot decode, and calls passed for it.
+// collect runs a query and scans every row. It skips each row that scan cannot decode, and calls passed for it.
 func collect[T any](
 	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func(),
 ) ([]T, error) {
@@ -165,7 +165,7 @@ func collect[T any](
 	return slices.Clip(all), rows.Err()
 }
 
-// check returns an error if this version cannot use the file. It reads all pages unless briefly is set.
+// check returns an error if this version cannot use the file. It reads all pages, unless briefly is set.
 func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {

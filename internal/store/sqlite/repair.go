@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// CopyRows copies all rows of the database at path into db. db must be empty and have the same version. CopyRows builds
+// CopyRows copies all rows of the database at path into db, which must be empty and have the same version. It builds
 // new indexes, and never changes the database at path. It returns false if it could not read all rows; the caller must
-// then discard db. The error is about db.
+// then discard db. The error concerns db.
 func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite deletes the log of an empty file
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite would delete the log of an empty file
 		return false, nil
 	}
 	whole := false
@@ -55,8 +55,8 @@ var (
 	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
 )
 
-// hasAllRows reports whether the attached database has the version of the main one and a check finds no damage in its
-// tables.
+// hasAllRows reports whether the attached database has the same version as the main database, and a check finds no
+// damage in its tables.
 func hasAllRows(t *Tx) bool {
 	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
 	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")
@@ -68,7 +68,7 @@ func hasAllRows(t *Tx) bool {
 	if err != nil || failed != nil {
 		return false
 	}
-	explained := false // an earlier finding explains why an index lacks entries
+	explained := false // whether an earlier finding explains why an index lacks entries
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
 		if harmless.MatchString(line) {
 			continue

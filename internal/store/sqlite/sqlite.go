@@ -1,12 +1,12 @@
 // Package sqlite opens one SQLite file for one program. One connection writes, a few others read, and the package
 // itself flushes the write-ahead log. It checks and migrates the file when it opens it, copies it before a migration,
-// and tracks the state of the disk.
+// and tracks the state of the disk. The caller defines the tables and their content.
 //
-// The caller defines the tables and their content.
-//
-// Every write is atomic. If the process is killed, no write is lost that has returned. The only exception is a
-// WriteShared of the last moment that no other write followed. If the power fails, no Write is lost. Other writes of
-// the last second may be lost, unless a Write or Flush followed. If a write is lost, all later writes are lost too.
+// Every write is atomic:
+//   - If the process is killed, no write that has returned is lost. The only exception is a WriteShared of the last
+//     moment, if no other write followed.
+//   - If the power fails, no Write is lost. Other writes of the last second may be lost, unless a Write or Flush
+//     followed. If a write is lost, all later writes are lost, too.
 //
 // If the context is done before the transaction begins, nothing is written. A context that ends later has no effect. So
 // the caller always knows whether a write happened.
@@ -34,18 +34,18 @@ import (
 type Schema struct {
 	ApplicationID int    // stored in the header of each file
 	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
-	CleanCopy     string // a statement to run in the copy that Open makes before a migration; "" for none
+	CleanCopy     string // statement for the copy that Open makes before a migration; may be empty
 }
 
 // Options configures a DB. The zero value is valid.
 type Options struct {
-	Readers     int                  // read connections; 3 if 0
+	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// LeftOpen receives a function that closes the connections if Close leaves them open. It is nil if the process
+	// LeftOpen receives a function that closes the connections, if Close leaves them open. It may be nil if the process
 	// exits after Close.
 	LeftOpen func(func() error)
-	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. CheckPages checks larger
+	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. CheckPages is for larger
 	// files.
 	MaxCheckOnOpen int64
 }
@@ -69,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is an open database. It is safe for concurrent use and runs one write at a time.
+// DB is an open database. Safe for concurrent use. It runs one write at a time.
 type DB struct {
 	dir        string
 	leftOpen   func(func() error)
@@ -82,9 +82,9 @@ type DB struct {
 	closeErr error
 }
 
-// Open opens the database at path. It creates a missing one (mode 0600, its directories 0700) and migrates an older
-// one. It never changes a file that it cannot use. It returns ErrCorrupt for a damaged file or one whose log is lost,
-// ErrForeign for a file of another program, and ErrNewer for a file of a newer version.
+// Open opens the database at path. It creates a missing database (mode 0600, its directories 0700), and migrates an
+// older one. It never changes a file that it cannot use. It returns ErrCorrupt if the file is damaged or its log is
+// lost, ErrForeign for a file of another program, and ErrNewer for a file of a newer version.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
@@ -110,14 +110,14 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 		unreadable: w.disk.unreadable}, nil
 }
 
-// inspect checks a file through a read-only connection: a connection that can write would copy the log into a damaged
-// file when it closes. It returns unchecked if the file is too large to check completely.
+// inspect checks a file through a read-only connection, because a writing connection would copy the log into a damaged
+// file when it closes. It returns true if the file is too large to check completely.
 func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {
 		return false, err
 	}
-	// An interrupted first start left a journal. Only a connection that can write rolls it back.
+	// An interrupted first start has left a journal, which only a writing connection rolls back.
 	if _, err := os.Stat(path + "-journal"); err == nil {
 		return false, nil
 	}
@@ -132,9 +132,9 @@ func inspect(ctx context.Context, path string, schema Schema, opts Options) (unc
 	return unchecked, errors.Join(r.check(ctx, schema, unchecked), r.close())
 }
 
-// OpenReadOnly opens the database at path and changes nothing, even if another process uses the file. It returns
-// ErrOlder for a file of an older version, and an error matching fs.ErrNotExist for a missing one. Every write to the
-// DB fails.
+// OpenReadOnly opens the database at path without changing anything, even if another process uses the file. It returns
+// ErrOlder for a file of an older version. The error matches fs.ErrNotExist for a missing file. Every write to the DB
+// fails.
 func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
@@ -161,17 +161,18 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
-// Close waits for the current write, copies the write-ahead log into the file, and closes both. After that, all methods
-// fail. A second Close has no effect.
+// Close waits for the current write, copies the write-ahead log into the file, and closes both. All methods fail
+// afterwards. A second Close has no effect.
 //
-// If the disk does not work or the file is damaged, Close leaves the connections open and the log as it is. The kernel
-// may cache a log that is not on the disk, and SQLite would copy that log unchecked. The next Open checks the log.
+// If the disk does not work or the file is damaged, Close leaves the connections open and the log unchanged. The kernel
+// may have cached a log that is not on the disk, and SQLite would copy that log unchecked. The next Open checks the
+// log.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				db.writer.log.unmark() // no write that the disk may have lost was acknowledged
+				db.writer.log.unmark() // ductor acknowledged no write that the disk may have lost
 			}
 			db.leftOpen(db.release)
 		} else {
@@ -182,7 +183,7 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// release closes the connections. The writer is the last: it copies the log into the file.
+// release closes the connections. The writer is the last, because it copies the log into the file.
 func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {

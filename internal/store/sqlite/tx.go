@@ -6,27 +6,27 @@ import (
 	"errors"
 )
 
-// Write runs f in a transaction. When it returns nil, all changes of f are on the disk. Otherwise none are, unless the
+// Write runs f in a transaction. If it returns nil, all changes of f are on the disk. Otherwise none are, unless the
 // disk failed. See Disk for a full disk.
 func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
 
-// WriteLazily is Write without a flush. The next Write or Flush, or a timer after a second, flushes the transaction. A
-// killed process does not lose it.
+// WriteLazily is like Write without a flush. The next Write or Flush, or a timer after a second, flushes the
+// transaction. The death of the process does not lose the transaction.
 func (db *DB) WriteLazily(ctx context.Context, f func(*Tx) error) error {
 	_, err := db.writer.commit(ctx, f)
 	return explain(err)
 }
 
-// WriteShared is WriteLazily in a transaction that it shares with the next writes. A process that is killed in the next
-// moment loses it, together with everything that was written later. Use it for data that need not outlive the process
-// until a later write depends on it. Reads see it.
+// WriteShared is like WriteLazily, in a transaction that it shares with the next writes. If the process is killed in
+// the next moment, this write and all later writes are lost. It is for data that is useless without a later write.
+// Reads see the data.
 func (db *DB) WriteShared(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, f))
 }
 
-// WriteSharedFlushed is WriteShared with a flush after the commit.
+// WriteSharedFlushed is like WriteShared, with a flush after the commit.
 func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, func(t *Tx) error {
 		if err := f(t); err != nil {
@@ -37,16 +37,16 @@ func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	}))
 }
 
-// WriteSecret is Write for a transaction that deletes a secret. When it returns, the secret is in no free page of the
-// file and not in the log, unless a reader uses an older snapshot. Then the next write empties the log.
+// WriteSecret is like Write, for a transaction that deletes a secret. When it returns, the secret is neither in a free
+// page of the file nor in the log, unless a reader uses an older snapshot. In that case the next write empties the log.
 func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeSecret(ctx, f))
 }
 
-// Flush flushes all earlier writes to the disk. After it returns nil, they survive a power failure.
+// Flush writes all earlier writes to the disk. After it returns nil, they survive a power failure.
 func (db *DB) Flush() error { return explain(db.writer.flush()) }
 
-// Tx is an open transaction. It prepares each statement once for the lifetime of the connection.
+// Tx is an open transaction. It prepares each statement once in the lifetime of the connection.
 type Tx struct {
 	ctx context.Context
 	w   *writer
@@ -125,7 +125,7 @@ func (t *Tx) Exists(query string, args ...any) (bool, error) {
 	return err == nil, err
 }
 
-// OneIn is One within a transaction.
+// OneIn is like One, within a transaction.
 func OneIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) (T, error) {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -135,7 +135,7 @@ func OneIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) (
 	return scan(s.QueryRowContext(t.ctx, args...))
 }
 
-// ManyIn is Many within a transaction.
+// ManyIn is like Many, within a transaction.
 func ManyIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
 	s, err := t.stmt(query)
 	if err != nil {

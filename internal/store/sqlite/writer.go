@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. The goroutine that holds the token owns it. A read-only database has a nil
-// writer.
+// writer is the only connection that writes. It belongs to the goroutine that holds the token. A read-only database has
+// a nil writer.
 type writer struct {
 	path     string
 	token    chan struct{}
@@ -24,8 +24,9 @@ type writer struct {
 	log      *walLog // nil if SQLite itself flushes every commit
 	disk     *disk
 	shared   shared
-	flushing sync.WaitGroup // counts flushes in the background; Add needs the token
-	// secretInLog is set while the log contains a deleted secret. The next transaction that can truncates the log.
+	flushing sync.WaitGroup // flushes in the background; Add needs the token
+	// secretInLog is set while the log contains a deleted secret. The next transaction that can do so truncates the
+	// log.
 	secretInLog bool
 }
 
@@ -96,13 +97,13 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	return err
 }
 
-// rewriteLeftLog rewrites the log that the last process left, perhaps after a failed flush. From here on SQLite may
-// copy it into the database.
+// rewriteLeftLog rewrites the log that the previous process left, perhaps after a failed flush. Afterwards SQLite may
+// copy the log into the database.
 func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
 		return nil // there is no log
 	}
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // keeps other processes from writing
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // prevents writes of other processes
 		return err
 	}
 	err := rewriteLog(w.path, w.disk.sync)
@@ -110,7 +111,7 @@ func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	return errors.Join(err, ended)
 }
 
-// openLog prepares the log. If the file system does not support one, SQLite flushes every commit, which is slow.
+// openLog prepares the log. If the file system does not support a log, SQLite flushes every commit, which is slow.
 func (w *writer) openLog(ctx context.Context) error {
 	var mode string
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
@@ -124,7 +125,7 @@ func (w *writer) openLog(ctx context.Context) error {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		if err == nil {
-			w.log.unmark() // left by a process that is gone
+			w.log.unmark() // left by a dead process
 			return nil
 		}
 		w.log.committed.Add(1) // the log may not be on the disk
@@ -139,8 +140,8 @@ func (w *writer) openLog(ctx context.Context) error {
 
 // write implements DB.Write.
 //
-// If the disk turns out to be full during the flush, write returns no error: the transaction is committed, and is
-// flushed once the disk has space. Until then other writes and Flush fail, so nothing is acknowledged.
+// If the disk is full during the flush, write returns no error: the transaction is committed, and is flushed once the
+// disk has space. Until then other writes and Flush fail, so nothing is acknowledged.
 func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
@@ -155,8 +156,8 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 // writeSecret implements DB.WriteSecret.
 func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	return w.write(ctx, func(t *Tx) error {
-		// FAST does not overwrite freed pages. truncate sets it again. A prepared statement would only set the pragma
-		// once, when it is prepared.
+		// The mode FAST does not overwrite freed pages. truncate sets FAST again. A prepared statement would set the
+		// pragma only once, at its preparation.
 		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (w *writer) truncate(ctx context.Context) error {
 	return err
 }
 
-// flush flushes everything that was written.
+// flush flushes all writes.
 func (w *writer) flush() error {
 	if w == nil || w.log == nil {
 		return nil
@@ -188,7 +189,7 @@ func (w *writer) flush() error {
 	return w.log.flush(w.log.committed.Load())
 }
 
-// acquire waits for the token. The caller calls release to return it.
+// acquire waits for the token. The caller must call release.
 func (w *writer) acquire(ctx context.Context) (release func(), err error) {
 	// If both are ready, select would choose at random between ctx and the token.
 	if err := ctx.Err(); err != nil {
@@ -205,7 +206,7 @@ func (w *writer) acquire(ctx context.Context) (release func(), err error) {
 	return func() { w.token <- struct{}{} }, nil
 }
 
-// withToken calls f with the token. It returns an error if the disk accepts no writes.
+// withToken calls f while it holds the token. It returns an error if the disk accepts no writes.
 func (w *writer) withToken(ctx context.Context, f func(*Tx) error) error {
 	if w == nil {
 		return errReadOnly
@@ -221,7 +222,7 @@ func (w *writer) withToken(ctx context.Context, f func(*Tx) error) error {
 	return w.disk.record(f(&Tx{ctx: context.WithoutCancel(ctx), w: w}))
 }
 
-// commit runs f in a transaction together with the shared writes, and returns the number of transactions in the log.
+// commit runs f in a transaction together with the shared writes. It returns the number of transactions in the log.
 func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err error) {
 	err = w.withToken(ctx, func(t *Tx) error {
 		if err := w.commitOpen(t, f); err != nil {
@@ -239,7 +240,7 @@ func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err er
 	return n, err
 }
 
-// finish waits for the current transaction and flushes everything if the disk works. Call it once.
+// finish waits for the current transaction, and flushes all writes if the disk works. Call it once.
 func (w *writer) finish() error {
 	if w == nil {
 		return nil
@@ -261,7 +262,7 @@ func (w *writer) finish() error {
 		err = w.log.flush(w.log.committed.Load())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // SQLite never created the log
+		err = nil // SQLite has not created the log
 	}
 	return err
 }

@@ -15,16 +15,16 @@ import (
 
 // Process is one run of a hook.
 type Process struct {
-	Args        []string // the agent, StateFlag, the state directory, and other arguments from the CLI's settings
+	Args        []string // agent, StateFlag, state directory, and further arguments from the CLI's settings
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // ductor itself runs the agent and receives its events anyway
-	RestartWait time.Duration // how long to wait for the next ductor if one exits before the answer that it promised
+	Within      bool          // ductor runs the agent, and receives its events without the hook
+	RestartWait time.Duration // how long to wait for the next ductor process if ductor ends after it promised an answer
 	// StateFlag and ThenFlag are the constants of package terminal.
 	StateFlag, ThenFlag string
 }
 
-// ductorTimeout limits how long a running ductor may take to accept or decline to answer.
+// ductorTimeout limits how long ductor may take to decide whether it will answer.
 const ductorTimeout = time.Second
 
 // Main runs the hook. It always returns 0, so that no CLI fails because of ductor.
@@ -49,7 +49,8 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. payload is the event if the CLI passes it as an argument instead of standard input.
+// splitArgs splits the arguments. payload is the event if the CLI passes it as an argument instead of on standard
+// input.
 func (p Process) splitArgs() (agent, state string, then []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
@@ -65,7 +66,7 @@ func (p Process) splitArgs() (agent, state string, then []string, payload string
 	return agent, state, then, payload
 }
 
-// runFormer starts the program that was configured before ductor's hook. It does not wait until the program exits.
+// runFormer starts the program that was configured before ductor's hook. It does not wait for the program.
 func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -74,11 +75,11 @@ func runFormer(words []string, payload string) {
 	}
 }
 
-// retryInterval is how often a hook checks whether ductor is back.
+// retryInterval is how often a hook checks whether ductor runs again.
 const retryInterval = 200 * time.Millisecond
 
-// send sends a message to ductor and returns the answer for the CLI, or nil if there is none. If ductor exits before it
-// has answered, send sends the message to the next ductor.
+// send sends a message to ductor and returns the answer for the CLI, or nil if there is none. If ductor ends before
+// the answer, send repeats the message to the next process.
 func (p Process) send(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
@@ -101,8 +102,8 @@ func (p Process) send(state string, m Message) json.RawMessage {
 type outcome int
 
 const (
-	noPromise outcome = iota // no ductor runs, or it did not respond
-	lost                     // ductor promised an answer and exited before it sent one
+	noPromise outcome = iota // ductor does not run, or did not promise an answer
+	lost                     // ductor promised an answer and ended before it
 	answered                 // the answer is final; it may be empty
 )
 
@@ -114,7 +115,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // do not retry: the CLI's event is not JSON
+		return nil, answered // no retry, because the CLI's event is not JSON
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {

@@ -15,26 +15,24 @@ type Message struct {
 	Agent string          `json:"agent"` // such as "claude"
 	Dir   string          `json:"dir"`   // the working directory of the hook
 	Event json.RawMessage `json:"event"`
-	// ID identifies the message. A hook that asks again after a restart of ductor uses the same ID, and sets Since to
-	// the time when it first asked.
+	// ID identifies the message. A hook that repeats its message after a restart of ductor uses the same ID, and sets
+	// Since to the time of its first attempt.
 	ID    string    `json:"id,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line from ductor. Wait in the first line announces an answer; then a line with the answer
-// follows.
+// Answer is a line from ductor. If the first line has Wait set, a second line with the answer follows.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"` // for the CLI; if empty, the CLI asks in its terminal
 }
 
-// MostBytes limits a message.
+// MostBytes limits a message, in bytes.
 const MostBytes = 4 << 20
 
 const socketFile = "terminal.sock" // in the state directory
 
-// Listen creates the socket in the state directory, for this user only. It replaces a socket that another process left
-// behind.
+// Listen creates the socket in the state directory, for this user only. It replaces the socket of a previous process.
 func Listen(state string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(state, socketFile)
 	if err != nil {

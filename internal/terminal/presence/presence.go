@@ -1,7 +1,7 @@
-// Package presence reports whether the user is away from this machine: because the user chose that, or because logind
-// reports all of the user's sessions as locked or idle.
+// Package presence reports whether the user is away from this machine. The user is away by choice, or if logind
+// reports all sessions of the user as locked or idle.
 //
-// The package does NOT know what happens while the user is away.
+// The package does not decide what happens while the user is away.
 package presence
 
 import (
@@ -22,7 +22,7 @@ import (
 // Choice is the user's setting.
 type Choice string
 
-// The choices. Auto is the default: logind decides.
+// The choices. With Auto, the default, logind decides.
 const (
 	Auto Choice = "auto"
 	Away Choice = "on"
@@ -69,7 +69,7 @@ func (p *Presence) Choose(c Choice) error {
 	return nil
 }
 
-// Away reports whether the user is away. It returns false if that is unknown.
+// Away reports whether the user is away. If that is unknown, it returns false.
 func (p *Presence) Away(ctx context.Context) bool {
 	switch p.Choice() {
 	case Away:
@@ -109,7 +109,7 @@ func parseProperties(text string) map[string]string {
 	return all
 }
 
-// logindTimeout limits loginctl, since a terminal waits for it.
+// logindTimeout limits loginctl, because a terminal waits for it.
 const logindTimeout = 400 * time.Millisecond
 
 // Logind queries logind through loginctl.

@@ -24,7 +24,7 @@ type hookCall struct {
 	send  func(hook.Answer) error
 }
 
-// event contains the fields that ductor reads from the events of all CLIs.
+// event contains the fields that ductor reads from events, of all CLIs.
 type event struct {
 	claude.Permission
 	Name      string `json:"hook_event_name"`
@@ -47,13 +47,13 @@ func (h hookCall) session() Session {
 	}
 }
 
-// handle handles an event while the owner is away. watch blocks until the hook has ended.
+// handle handles an event while the owner is away. watch blocks until the hook disconnects.
 func (h hookCall) handle(ctx context.Context, watch func()) {
 	if h.turnEnded() {
 		h.s.waiting.release(h.session().ID)
 	}
 	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
-		_ = h.send(hook.Answer{}) // fails if the hook has ended and needs no answer
+		_ = h.send(hook.Answer{}) // an error means that the hook has ended
 		return
 	}
 	if h.event.Name == "PermissionRequest" {
@@ -64,18 +64,18 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	switch {
 	case h.turnEnded():
 		h.reportFinished(ctx)
-	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude": // ductor shows the request itself
+	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude": // ductor asks
 	default:
 		h.reportNotification(ctx)
 	}
 }
 
-// turnEnded reports whether the agent has finished its turn.
+// turnEnded reports whether the event is the end of the agent's turn.
 func (h hookCall) turnEnded() bool {
 	return h.event.Name == "Stop" || h.event.Name == "AfterAgent" || h.event.Type == "agent-turn-complete"
 }
 
-// askOwner lets the owner decide in the chat. Without a decision, the CLI asks in its terminal.
+// askOwner asks the owner in the chat. If the owner does not decide, the CLI asks in its terminal.
 func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	if h.send(hook.Answer{Wait: true}) != nil {
 		return
@@ -103,21 +103,21 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	case deciding.Err() == nil:
 		h.s.opts.Log.Error("ask the owner for a terminal; the CLI asks there instead", "err", err)
 	}
-	_ = h.send(answer) // fails if the hook has ended and needs no answer
+	_ = h.send(answer) // an error means that the hook has ended
 	watched.Wait()     // the hook exits after its answer
 }
 
-// questionID returns the identity of a question. It includes the event, so a hook cannot reuse an ID for another
+// questionID returns the id of a question. It depends on the event, so a hook cannot use the same id for another
 // question.
 func (h hookCall) questionID() string {
-	if h.ID == "" { // hooks of older versions do not ask again
+	if h.ID == "" { // hooks of older versions do not repeat messages
 		return ""
 	}
 	sum := sha256.Sum256(append([]byte(h.ID+"\n"), h.Event...))
 	return hex.EncodeToString(sum[:16])
 }
 
-// maxReport limits the part of an agent's last message in a report, in bytes.
+// maxReport limits the quoted part of an agent's last message, in bytes.
 const maxReport = 3000
 
 func (h hookCall) reportNotification(ctx context.Context) {
@@ -145,12 +145,12 @@ func (h hookCall) report(ctx context.Context, of Session, text string) {
 	}
 }
 
-// cleanText removes secrets and shortens the text.
+// cleanText removes secrets from a text and shortens it.
 func (h hookCall) cleanText(of Session, text string) string {
 	return cli.Shorten(strings.TrimSpace(h.s.opts.Secrets(of.Dir).String(text)), maxReport)
 }
 
-// dirName returns the directory's name for use between backquotes.
+// dirName returns the name of the directory, safe between backquotes.
 func (h hookCall) dirName(of Session) string {
 	return strings.ReplaceAll(cli.OneLine(filepath.Base(of.Dir), 100), "`", "'")
 }

@@ -1,7 +1,7 @@
-// Package server receives the events of hooks in terminals. While the owner is away, it lets the owner answer an
-// agent's questions in the chat, and reports events.
+// Package server receives the events of hooks in terminals. While the owner is away, it reports events in the chat
+// and lets the owner answer agents' questions there.
 //
-// The package does NOT run agents, and does not know how a chat shows anything.
+// The package does not run agents, and does not depend on the chat.
 package server
 
 import (
@@ -27,13 +27,13 @@ type Options struct {
 	Away  func(ctx context.Context) bool
 	// Ask asks the owner; see conversation.Engine.AskTerminal. After a restart, the same question has the same id.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
-	Wait    time.Duration // after that the CLI asks in its terminal
+	Wait    time.Duration // how long the owner may take before the CLI asks in its terminal
 	Chat    Chat
 	Secrets func(dir string) *secrets.Set
 	// Seen records the directory of an agent's session.
 	Seen func(ctx context.Context, of Session) error
 	Lang func() lang.Printer
-	Name func(agent cli.Agent) string // display name
+	Name func(agent cli.Agent) string // returns the display name of an agent
 	Log  *slog.Logger
 }
 
@@ -46,7 +46,7 @@ type Session struct {
 
 // Chat is the owner's private chat.
 type Chat interface {
-	// Report sends a Markdown text. Unless the session's ID is empty, a button continues the session in the chat.
+	// Report sends a Markdown text. If the session has an ID, a button continues the session in the chat.
 	Report(ctx context.Context, of Session, text string) error
 }
 
@@ -59,12 +59,11 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server { return &Server{opts: o} }
 
-// maxHooks limits concurrent hooks. If there are more, the server closes their connections and their CLIs ask in the
-// terminal.
+// maxHooks limits concurrent hooks. The server closes further connections, and their CLIs ask in the terminal.
 const maxHooks = 32
 
-// Serve serves hooks until ctx ends, and returns when each hook has its answer. If the cause of ctx is cli.ErrDetached,
-// hooks that wait for the owner get no answer. They ask the next process again.
+// Serve serves hooks until ctx ends, and returns when each hook has its answer. If the cause of ctx is
+// cli.ErrDetached, hooks that wait for the owner get no answer. They send their question to the next process.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {
@@ -88,7 +87,7 @@ const ioTimeout = 10 * time.Second
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// fails only for a closed connection; the next read returns that error
+	// An error means that the connection is closed. The next read returns it.
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if _, err := statesocket.Peer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)
@@ -111,7 +110,7 @@ func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	}
 	h.handle(ctx, func() {
 		_ = conn.SetDeadline(time.Time{})
-		_, _ = in.ReadByte() // returns once the CLI ends the hook, which sends nothing more
+		_, _ = in.ReadByte() // returns when the hook disconnects, because the hook sends nothing more
 		cancel()
 	})
 }

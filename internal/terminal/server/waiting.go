@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// waiters tracks the sessions in terminals that wait for the owner. The zero value is ready to use.
+// waiters contains the sessions in terminals that wait for the owner. The zero value is ready to use.
 type waiters struct {
 	mu   sync.Mutex
 	next int
@@ -19,7 +19,8 @@ type waiter struct {
 	stop    context.CancelFunc
 }
 
-// addWaiter returns a context that ends when the session no longer waits for the owner. done ends it too.
+// addWaiter returns a context that ends when the session no longer waits for the owner. The caller must call done,
+// which also ends the context.
 func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
@@ -38,8 +39,8 @@ func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ 
 	}
 }
 
-// release ends the waiting of a session whose user has answered in the terminal. The CLI does not notify its hook of
-// that.
+// release ends the wait of a session after its user answered in the terminal. The CLI does not report that to its
+// waiting hook.
 func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,7 +53,7 @@ func budget(f *facts) (all []Violation) {
 		return nil
 	}
 	for i, e := range f.Agents {
-		if spent := f.spentBefore(i); e.What == Got && namesCosts(e) && spent >= most {
+		if spent := f.spentBefore(i); e.What == Got && namesCosts(e) && !f.joins(e.Token) && spent >= most {
 			all = append(all, Violation{Token: e.Token,
 				Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
 		}
@@ -61,20 +61,49 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// spentBefore adds the costs of prompts that had ended at the i-th event. ductor may learn of the end of a prompt in
+// spentBefore adds the costs of prompts whose turns had ended at the i-th event. ductor learns of the end of a turn in
 // another conversation a moment later, and of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
-	for _, e := range f.Agents[:i] {
-		known := f.seen(e.At).Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In
-		if known && e.What == Done && namesCosts(e) {
+	for j, e := range f.Agents[:i] {
+		if e.What != Done || !namesCosts(e) {
+			continue
+		}
+		end, ended := f.endOfTurn(j)
+		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Before(now.At) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
 	return cents
 }
 
-// seen returns the time at which ductor can see an event. If ductor was down, this is its next start.
+// endOfTurn returns the end of the turn of a prompt that was done at the i-th event. The turn goes on if its agent
+// continues with a message that joined it.
+func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
+	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
+	for _, e := range f.Agents[i+1:] {
+		switch {
+		case f.sent[e.Token].In != in:
+		case e.What == Got && !f.joins(e.Token):
+			return end, ended
+		case e.What == Got:
+			ended = false
+		case e.What == Done:
+			end, ended = e.At, true
+		}
+	}
+	return end, ended
+}
+
+// joins reports whether a prompt may have become a part of the turn that ran when it was sent, because users steer in
+// its conversation.
+func (f *facts) joins(token scenario.Token) bool {
+	in := f.sent[token].In
+	return slices.ContainsFunc(f.Presses, func(p Press) bool { return p.In == in && isOne(p.Label, scenario.Steer) }) ||
+		slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.In == in && s.Text == "/queue steer" })
+}
+
+// seen returns the time at which ductor can see an event: its next start if it was down.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

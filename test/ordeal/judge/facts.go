@@ -240,7 +240,7 @@ func (f *facts) runs(token scenario.Token) int {
 	for _, e := range f.Stops {
 		switch {
 		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() &&
-			f.beganJustBefore(token, e.At, lazyWindow):
+			f.beganJustBefore(token, e.At, failedWindow):
 			n++
 		}
 	}
@@ -275,18 +275,30 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure before this time undid an event just before the failure, so that the prompt
-// waited again.
+// tookBack reports whether a power failure or a failed flush before a time undid an event just before it, so that the
+// prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)
+		window := f.powerWindow()
+		switch {
+		case s.How == scenario.Power:
+		case f.failedFlush():
+			window = failedWindow
+		default:
+			return false
+		}
+		return !s.At.Before(e.At) && s.At.Sub(e.At) < window && !s.At.After(before)
 	})
 }
 
 // lazyWindow is how long an unflushed write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
 
-// beganJustBefore reports whether the first known event of a prompt was within window before a power failure.
+// failedWindow is how long before the end of a ductor whose flush failed its data may be lost. It first lets go of its
+// work.
+const failedWindow = lazyWindow + 15*time.Second
+
+// beganJustBefore reports whether the first known event of a prompt was in the last moment before a power failure.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
 	for _, e := range f.events[token] {
 		if !e.At.After(at) {

@@ -40,7 +40,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		}
 		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
 		return died(time.Second+f.Scenario.Latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
+			f.failedFlush() && died(failedWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
 	})
 }
 

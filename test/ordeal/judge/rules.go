@@ -106,7 +106,7 @@ func refused(c Chat, s Sent) bool {
 		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
-				"updates.broke", "updates.gave-up", "approval.agent-gone"))
+				"updates.broke", "updates.gave-up", "approval.agent-gone", "updates.dropped"))
 	})
 }
 
@@ -188,13 +188,17 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited checks messages that were edited once while they waited: only the new version may run.
+// edited checks messages that were edited once while they waited: only the new version may run. A message that waits
+// again, because a user wants it to run once more, has run before.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
 			continue
 		}
-		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool { return !f.tookBack(e, s.At) }) {
+		waitsAgain := f.pressesOf(s.Old, again()...) > 0
+		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool {
+			return !f.tookBack(e, s.At) && !(waitsAgain && e.At.Before(s.At))
+		}) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
 		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) &&

@@ -7,7 +7,7 @@ import (
 )
 
 func verdictsOfBudgets() []verdict {
-	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\n"
+	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\nann says p3: run\n"
 	return []verdict{
 		{"a budget that is spent", costly, "budget", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -58,6 +58,26 @@ func verdictsOfBudgets() []verdict {
 			s.agent(Done, "p1", "")
 			s.stops(scenario.Restart)
 			s.agent(Got, "p2", "")
+		}},
+		{"a budget and a message that joined the turn that spent it", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "/queue steer")
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.says("ann", annChat, "p3")
+			s.agent(Got, "p3", "") // the turn of p1 and p2 has not ended
+			s.agent(Done, "p2", "")
+		}},
+		{"a budget that a turn with two messages spent", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "/queue steer")
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.agent(Done, "p2", "")
+			s.says("ann", annChat, "p3")
+			s.agent(Got, "p3", "")
 		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")

@@ -42,6 +42,12 @@ func verdictsOfTurns() []verdict {
 			s.stops(scenario.Restart)
 			s.whole()
 		}},
+		{"an effect twice by a flush that failed while ductor let go of its work", failedFlush, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
 		{"an effect twice by a flush that failed much later", failedFlush, "once", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
 			s.now = s.now.Add(time.Minute)
@@ -101,6 +107,7 @@ func verdictsOfTurns() []verdict {
 }
 
 func verdictsOfLostPrompts() []verdict {
+	const lostPrompts = "owner says p1: run\nowner says p2: run\n"
 	const twice = "webhook delivers p1: run\nwebhook repeats p1\n"
 	delivers := func(s *stage) {
 		s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
@@ -109,6 +116,16 @@ func verdictsOfLostPrompts() []verdict {
 		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
+		}},
+		{"prompts before a loss, of which the chat hears at the first", lostPrompts, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.shows(ownerChat, id, lang.Language("de").Printer().Text("updates.dropped"))
+		}},
+		{"prompts of which the chat hears at the first only", lostPrompts, "ran", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.shows(ownerChat, id, "No.")
 		}},
 		{"a delivery of which nothing is heard", twice, "ran", delivers},
 		{"a delivery that was not accepted", twice, "", func(*stage) {}},
@@ -131,9 +148,17 @@ func verdictsOfEdits() []verdict {
 		id := s.says("owner", ownerChat, "p1")
 		s.agent(Effect, "p1", "p1.0")
 		s.stops(scenario.Power)
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.Sent = append(s.Sent,
+			Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
 		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
 		s.agent(Effect, "p2", "p2.0")
+	}
+	runAgainThenEdit := func(s *stage) {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.0")
+		s.presses("owner", ownerChat, s.shows(ownerChat, id, "⚠️ Interrupted", "🔁 Run again"), "🔁 Run again")
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
 	}
 	edit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
@@ -157,6 +182,15 @@ func verdictsOfEdits() []verdict {
 		}},
 		{"an edit that is lost", text, "edited edited", func(s *stage) {
 			edit(s)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"an edit of a message that waits to run again", text, "", func(s *stage) {
+			runAgainThenEdit(s)
+			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"an edit that is lost for a message that waits to run again", text, "edited", func(s *stage) {
+			runAgainThenEdit(s)
+			s.agent(Effect, "p2", "p2.0")
 			s.agent(Effect, "p1", "p1.0")
 		}},
 		{"Run again pressed twice", plainPrompt, "once", func(s *stage) {

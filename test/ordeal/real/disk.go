@@ -74,7 +74,7 @@ func (d *disk) fill() error {
 	if d.kind == diskOfMachine || d.ballast != nil {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(d.at, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.ballastFile(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,14 @@ func (d *disk) fill() error {
 	return nil
 }
 
+func (d *disk) ballastFile() string { return filepath.Join(d.at, "ballast") }
+
 // clear frees the space.
 func (d *disk) clear() error {
 	if d.ballast == nil {
 		return nil
 	}
-	name := d.ballast.Name()
-	err := errors.Join(d.ballast.Close(), os.Remove(name))
+	err := errors.Join(d.ballast.Close(), os.Remove(d.ballastFile()))
 	d.ballast = nil
 	return err
 }
@@ -148,10 +149,17 @@ func (d *disk) again() error {
 	if d.kind != diskExt4 {
 		return nil
 	}
-	if err := unix.Unmount(d.at, 0); err != nil {
-		return fmt.Errorf("unmount the disk: %w", err)
+	if err := d.unmount(); err != nil {
+		return err
 	}
-	return d.mount()
+	if err := d.mount(); err != nil {
+		return err
+	}
+	// The power failure may have undone clear.
+	if err := os.Remove(d.ballastFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (d *disk) mount() error {
@@ -161,13 +169,23 @@ func (d *disk) mount() error {
 	return nil
 }
 
-// check checks the file system itself: ext4 must report no error.
+// unmount waits until this process has closed the files that it looks at meanwhile.
+func (d *disk) unmount() error {
+	var failure error
+	late := eventually("the unmount of the disk", func() bool {
+		failure = unix.Unmount(d.at, 0)
+		return !errors.Is(failure, unix.EBUSY)
+	})
+	return errors.Join(late, failure)
+}
+
+// check checks the file system itself: ext4 must be clean after everything that happened.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil
 	}
-	if err := unix.Unmount(d.at, 0); err != nil {
-		return fmt.Errorf("unmount the disk: %w", err)
+	if err := d.unmount(); err != nil {
+		return err
 	}
 	out, err := exec.Command("e2fsck", "-f", "-n", d.image).CombinedOutput()
 	if err != nil {

@@ -11,19 +11,28 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// TestADecisionThatMeetsADeadAgent kills each agent while a user decides. The answer to the press reports it.
+// TestADecisionThatMeetsADeadAgent kills each agent while a user decides. The answer to the press reports it, unless
+// the decision or the end of the agent comes first: then the test tries again.
 func TestADecisionThatMeetsADeadAgent(t *testing.T) {
+	const tries = 50
+	p := lang.Language("en").Printer()
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
-			press := scenario.Press{By: scenario.Owner, Button: scenario.AllowOnce, Of: "p1"}
-			o := playAsked(t, agent, killAgents, press)
-			if len(o.evidence.Presses) != 1 {
-				t.Fatalf("there are %d presses, want 1", len(o.evidence.Presses))
+			for range tries {
+				press := scenario.Press{By: scenario.Owner, Button: scenario.AllowOnce, Of: "p1"}
+				o := playAsked(t, agent, killAgents, press)
+				if len(o.evidence.Presses) == 0 { // the approval was withdrawn first
+					continue
+				}
+				switch answer := o.evidence.Presses[0].Answer; answer {
+				case p.Text("approval.not-told"), p.Text("approval.agent-gone"):
+					return
+				case p.Text("approval.is-allowed"): // the agent died with the decision
+				default:
+					t.Fatalf("the press was answered %q", answer)
+				}
 			}
-			p, answer := lang.Language("en").Printer(), o.evidence.Presses[0].Answer
-			if answer != p.Text("approval.not-told") && answer != p.Text("approval.agent-gone") {
-				t.Errorf("the press was answered %q", answer)
-			}
+			t.Errorf("no press of %d met a dead agent", tries)
 		})
 	}
 }

@@ -24,9 +24,10 @@ type storage struct {
 	world     *World
 	medium    *disk.Disk
 
-	mu     sync.Mutex
-	faults []*diskFault
-	left   []func() error // closes files that ductor left open on a failed disk
+	mu      sync.Mutex
+	faults  []*diskFault
+	left    []func() error // closes files that ductor left open on a failed disk
+	changed time.Time      // time of the last change of the database
 }
 
 // diskFault is an active fault of the scenario.
@@ -134,6 +135,9 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if c.Op == disk.Write || c.Op == disk.Truncate {
+		d.changed = time.Now()
+	}
 	for _, f := range d.faults {
 		if found := f.strike(c); found != (disk.Fault{}) {
 			return found
@@ -180,7 +184,34 @@ func isDatabase(name string) bool {
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// freeze copies the files as they would be if ductor were killed now.
+// setTimes sets the modification times of the database and of its directory, in the time of the bubble. From them,
+// ductor knows which messages came before it lost its last writes.
+func (d *storage) setTimes() error {
+	d.mu.Lock()
+	at := d.changed
+	d.mu.Unlock()
+	if at.IsZero() {
+		at = time.Now()
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return fmt.Errorf("set the times of the database: %w", err)
+	}
+	paths := []string{d.dir}
+	for _, e := range entries {
+		if isDatabase(e.Name()) {
+			paths = append(paths, filepath.Join(d.dir, e.Name()))
+		}
+	}
+	for _, path := range paths {
+		if err := os.Chtimes(path, at, at); err != nil {
+			return fmt.Errorf("set the times of the database: %w", err)
+		}
+	}
+	return nil
+}
+
+// freeze copies the files as a process that is killed now would leave them.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
 		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine cannot fail the test

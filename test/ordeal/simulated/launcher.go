@@ -85,7 +85,8 @@ func (l *launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 }
 
 func (l *launcher) hold(r *run, offset int64) *process {
-	p := &process{launcher: l, run: r, gone: make(chan struct{}), at: offset}
+	p := &process{launcher: l, run: r, gone: make(chan struct{}), at: offset,
+		recording: make(chan struct{}, 1)}
 	r.mu.Lock()
 	r.owner = p
 	if r.orphan != nil {
@@ -205,8 +206,8 @@ type process struct {
 	gone     chan struct{} // closed by Detach, and at the death of ductor
 	at       int64         // offset at which Stdout reads
 
-	recording sync.Mutex
-	// The launcher's mu guards the fields below.
+	recording chan struct{} // of one token, which Begin holds: the bubble's clock stops while a Mutex is awaited
+	// The launcher's mu guards these.
 	marks   []cli.Mark
 	settled []cli.TurnID
 	over    int64 // end of the output of the last completed turn
@@ -274,8 +275,8 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.launcher.life.effect("begin"); err != nil {
 		return err
 	}
-	p.recording.Lock()
-	defer p.recording.Unlock()
+	p.recording <- struct{}{}
+	defer func() { <-p.recording }()
 	m.Input, _ = p.run.in.state()
 	if err := p.launcher.store(ctx, p.run.id, m); err != nil {
 		return err

@@ -190,6 +190,9 @@ func (w *World) open() error {
 	l.launcher = newLauncher(l)
 	w.log.note("begin", "life %d", l.number)
 	w.setLife(l)
+	if err := w.disk.setTimes(); err != nil {
+		return err
+	}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
