@@ -31,7 +31,7 @@ func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 		`[[start]] [[text "working"]] [[tool cmd="for i in 1 2 3; do %s send \"$(cat flood)\" 2>>refused; done; touch sent; sleep 600"]]`, ductor)
 	awaitFile(t, filepath.Join(work, "sent"))
 	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil ||
-		!strings.Contains(string(why), "the limit is") {
+		!strings.Contains(string(why), "are the limit") {
 		t.Errorf("a turn sends without end: %q, %v", why, err)
 	}
 	town.say("/status")

@@ -45,7 +45,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.sh(
 		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo staged > s.txt; git add s.txt`)
 	town.say("/checkpoint the start")
-	town.await("Remembered: 📌 the start")
+	town.await("Checkpoint saved: 📌 the start")
 	before := town.sh("git write-tree; git status --porcelain")
 	town.say(
 		`Change it. [[start]] [[ask cmd="echo two >> a.txt; echo new > n.txt; echo i > x.log"]] [[text "changed"]]`)

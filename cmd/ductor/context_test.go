@@ -17,7 +17,7 @@ func TestTheContextOfRealAgents(t *testing.T) {
 	for agent, want := range map[string]struct{ context, compacted, commands string }{
 		"claude":  {"System prompt: ", "The context is compacted: ", "/code-review: "},
 		"codex":   {"tokens of ", "The context is compacted: ", "$skill-creator: "},
-		"gemini":  {"hasn't reported how full its context is", "is told 3 turns there", "/about: "},
+		"gemini":  {"hasn't reported how full its context is", "gets 3 turns of this one", "/about: "},
 		"copilot": {"tokens of ", "The context is compacted: ", "/security-review: "},
 	} {
 		t.Run(agent, func(t *testing.T) {

@@ -154,7 +154,7 @@ func TestBadInputOfQuestions(t *testing.T) {
 		want string
 	}{
 		"control characters": {map[string]any{"session_id": "a\x1b[2Jb"}, "control character"},
-		"10 kB":              {map[string]any{"session_id": strings.Repeat("x", 10_000)}, "the limit is 128"},
+		"10 kB":              {map[string]any{"session_id": strings.Repeat("x", 10_000)}, "128 are the limit"},
 		"outside":            {map[string]any{"context": []string{outside}}, "outside"},
 		"a link":             {map[string]any{"context": []string{"link"}}, "link"},
 		"100 MB":             {map[string]any{"context": []string{"huge"}}, "100"},

@@ -148,8 +148,8 @@ func TestAReloadChangesTheOtherAgents(t *testing.T) {
 	reload := func(want string, pairs ...string) {
 		t.Helper()
 		town.edit(path, pairs...)
-		read := town.awaitAfter(town.say("/reload"), "config.toml was read again.").Text
-		if now, _, _ := strings.Cut(read, "In use after a restart"); !strings.Contains(now, want) {
+		read := town.awaitAfter(town.say("/reload"), "I read config.toml again.").Text
+		if now, _, _ := strings.Cut(read, "In use after you restart ductor:"); !strings.Contains(now, want) {
 			t.Errorf("it says %q", read)
 		}
 	}
