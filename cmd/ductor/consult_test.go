@@ -129,7 +129,7 @@ func TestAGroupAnswers(t *testing.T) {
 	town.say("/model")
 	town.awaitButton("✓ Claude")
 	town.press("✓ Claude")
-	town.await("reads 200.0k tokens, $5.00 in, $25.00 out per million")
+	town.await("200.0k tokens of context, $5.00 in, $25.00 out per million")
 	town.say(`/group Again? [[text "x"]]`)
 	town.awaitButton("▶️ Begin")
 	town.press("✖ Cancel")
