@@ -21,31 +21,31 @@ func TestPressesThatChangeNothing(t *testing.T) {
 		{"a forged nonce", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"an approval that is not there", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[1], "NOSUCHASK"))
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"half the data", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, allow[:len(allow)-2])
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"an option of no question", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":o0.0")
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"a foreign operation", func(s *approvalRig, m telegram.Message, allow string) string {
 			return s.tap(s.who, m, strings.TrimSuffix(allow, ":1")+":Z")
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"somebody else's chat", func(s *approvalRig, m telegram.Message, allow string) string {
 			chat := s.srv.Private(9, "Carl")
 			own := chat.Person().Send(chat, "/status")
 			return s.tap(chat.Person(), own, allow)
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"another chat of the same person", func(s *approvalRig, m telegram.Message, allow string) string {
 			forum := s.srv.Forum(-100, "Team")
 			s.who.SetRank(forum, telegram.Member)
 			own := s.who.Send(forum, "hello")
 			return s.tap(s.who, own, allow)
-		}, "no longer does anything"},
+		}, "no longer works"},
 		{"after the end of its time", func(s *approvalRig, m telegram.Message, allow string) string {
 			time.Sleep(time.Hour)
 			return s.tap(s.who, m, allow)
@@ -53,18 +53,18 @@ func TestPressesThatChangeNothing(t *testing.T) {
 		{"after a denial", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.press(m, "Deny")
 			return s.tap(s.who, m, allow)
-		}, "decided before: denied"},
+		}, "Already decided: denied"},
 		{"after an abort", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.say("/abort")
 			s.settle()
 			return s.tap(s.who, m, allow)
-		}, "no longer waits"},
+		}, "no longer waiting"},
 		{"after an abort and a restart", func(s *approvalRig, m telegram.Message, allow string) string {
 			s.say("/abort")
 			s.settle()
 			s.restart()
 			return s.tap(s.who, m, allow)
-		}, "no longer waits"},
+		}, "no longer waiting"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
@@ -112,7 +112,7 @@ func TestADoublePressDecidesOnce(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.wantAnswer(first.Text, "Allowed.")
-		s.wantAnswer(second.Text, "decided before: allowed")
+		s.wantAnswer(second.Text, "Already decided: allowed")
 		s.wantTold("a true []")
 	})
 }
@@ -124,7 +124,7 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
 			s.restart()
-			s.step(s.card("Write the reason as your next message here"), step)
+			s.step(s.card("Send your reason as your next message here"), step)
 			s.wantTold("a false because[]")
 			s.wantShown("⛔ Denied: because")
 			if n := strings.Count(s.in.Transcript(), gitStatus); n != 1 {

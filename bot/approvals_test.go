@@ -72,7 +72,7 @@ func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 		withApprovals(t, agentAsking(deaf), func(s *approvalRig) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
-			m := s.card("it reads yours as your next message")
+			m := s.card("it gets yours as your next message")
 			s.step(m, step)
 			s.wantTold("a false use make instead[]")
 			s.wantShown("⛔ Denied: use make instead")
@@ -94,11 +94,11 @@ func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 		s.begin()
 		first, second := s.card("make\n"), s.card("make test")
 		s.say("yes")
-		s.card("Queued, next in line.\nThe agent waits for an answer")
+		s.card("Queued, next in line.\nThe agent is waiting for your answer")
 		s.say("/status")
-		s.card("The agent waits for an answer to 2 things it asked above")
+		s.card("The agent is waiting for your answers to 2 questions above")
 		s.press(first, "Allow once")
-		s.card("The agent waits for an answer to what")
+		s.card("The agent is waiting for your answer to its question")
 		s.press(second, "Deny with reason…") // "yes" is not repeated
 		s.settle()
 		if _, there := s.in.View().Find("Queued, next in line.\nThe agent"); !there {
@@ -106,7 +106,7 @@ func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 		}
 		close(s.agent.gone)
 		s.settle()
-		if m, there := s.in.View().Find("waits for an answer to what"); there {
+		if m, there := s.in.View().Find("is waiting for your answer to its question"); there {
 			s.Errorf("nothing is asked, and %q", m.Text)
 		}
 	})
@@ -172,7 +172,7 @@ func TestQuestions(t *testing.T) {
 		{"no words after all", []cli.Question{many, free}, []string{"Own words…", "‹ Back", "Mon", "Next", "Own words…", "<so"}, "q true [[Mon] [so]]", "→ so"},
 		{"one after the other", []cli.Question{color, many, free}, []string{"Red", "Tue", "Next", ">so"}, "q true [[Red] [Tue] [so]]", "→ so"},
 		{"back again", []cli.Question{color, free}, []string{"Red", "‹ Back", "Blue", ">so"}, "q true [[Blue] [so]]", "→ Blue"},
-		{"not answered", []cli.Question{color}, []string{"Do not answer"}, "q false []", "✖ Not answered."},
+		{"not answered", []cli.Question{color}, []string{"Don't answer"}, "q false []", "✖ Not answered."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			withApprovals(t, agentAsking(cli.QuestionAsked{ID: "q", Questions: tc.asked}), func(s *approvalRig) {
@@ -196,7 +196,7 @@ func TestWordsWhereNoneAreTaken(t *testing.T) {
 		s.begin()
 		m := s.card("Claude asks")
 		s.say("green", telegram.ReplyTo(m.ID))
-		s.card("takes no words of your own")
+		s.card("can't answer this in your own words")
 		s.wantTold()
 	})
 }
@@ -211,7 +211,7 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 		s.say("ann", telegram.ReplyTo(s.card("Claude asks").ID))
 		s.wantTold("q true [[hunter2] [ann]]")
 		s.say("hunter3", telegram.ReplyTo(s.card("✅ Answered.").ID)) // too late, and still not a prompt
-		s.card("decided before")
+		s.card("Already decided")
 		for _, m := range s.in.History() {
 			if m.From.Bot && strings.Contains(m.Text, "hunter") || !m.Deleted && strings.Contains(m.Text, "hunter") {
 				s.Errorf("the chat shows %q", m.Text)
@@ -255,7 +255,7 @@ func TestApprovalsInAGroup(t *testing.T) {
 		if m.ReplyTo != prompt.ID {
 			s.Errorf("the card answers to %d, not %d", m.ReplyTo, prompt.ID)
 		}
-		s.wantAnswer(s.pressBy(carl, m, "Allow once"), "Only another user")
+		s.wantAnswer(s.pressBy(carl, m, "Allow once"), "another user has to")
 		s.wantTold()
 		s.pressBy(s.bob, m, "Allow once")
 		s.wantShown("✅ Allowed by Bob.")
@@ -287,7 +287,7 @@ func TestApprovalsThatEndWithoutADecision(t *testing.T) {
 			m := s.card("May Claude")
 			close(s.agent.gone)
 			s.wantShown("No longer needed")
-			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waits")
+			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waiting")
 			s.wantTold()
 		})
 	})
@@ -307,7 +307,7 @@ func TestApprovalsThatEndWithoutADecision(t *testing.T) {
 			m := s.card("May Claude")
 			s.say("/abort")
 			s.wantShown("No longer needed")
-			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waits")
+			s.wantAnswer(s.tap(s.who, m, s.data(m, "Allow once")), "no longer waiting")
 			s.wantTold()
 		})
 	})

@@ -225,7 +225,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		h.ann.SendDocument(h.chat, telegram.File{Name: "big.bin", Data: make([]byte, telegram.MaxDownload+1)})
-		h.await(t, "too large: I may fetch at most 20 MB")
+		h.await(t, "too large: I can fetch at most 20 MB")
 
 		h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.DropBefore, Times: 2})
 		h.ann.SendDocument(h.chat, telegram.File{Name: "later.txt", Data: []byte("x")}, telegram.WithCaption("comes"))
@@ -235,7 +235,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 		}
 		fault := h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.ServerError, Times: telegram.Always})
 		h.ann.SendDocument(h.chat, telegram.File{Name: "never.txt", Data: []byte("x")})
-		h.await(t, "could not fetch this file")
+		h.await(t, "couldn't fetch this file")
 		fault.Remove()
 		if strings.Contains(h.log.String(), h.srv.Token()) {
 			t.Error("the token is in the log")
@@ -272,7 +272,7 @@ func TestASlowFileHoldsUpItsOwnConversationOnly(t *testing.T) {
 		if open := h.journal.Open(); len(open) > 0 {
 			t.Errorf("updates %v are open", open)
 		}
-		if said := strings.Join(h.journal.Said(), "\n"); strings.Contains(said, "could not fetch") {
+		if said := strings.Join(h.journal.Said(), "\n"); strings.Contains(said, "couldn't fetch") {
 			t.Errorf("a file that was dropped is not a file that failed:\n%s", said)
 		}
 	})
@@ -304,7 +304,7 @@ func TestModelMenu(t *testing.T) {
 		press(models, "Sonnet")
 		efforts := h.await(t, "How hard")
 		press(efforts, "high")
-		done := h.await(t, "From your next message on: Claude · sonnet · high")
+		done := h.await(t, "Your next message goes to Claude · sonnet · high")
 		if len(done.Keyboard) > 0 {
 			t.Error("the buttons stay although all is chosen")
 		}
@@ -352,14 +352,14 @@ func TestTurnButtons(t *testing.T) {
 			{"c:t1", "Cancelled."},
 			{"c:t1", "Too late"},
 			{"r:t2", "Running again."},
-			{"r:t2", "This ran again already"},
+			{"r:t2", "This was already run again"},
 			{"f:t3", "Running again."},
 			{"v:t4", ""},
-			{"s:nobody", "no longer does anything"},
+			{"s:nobody", "no longer works"},
 			{"w:AAAA:0:a0", "expired"},
 			{"w:", "expired"},
-			{"zz", "no longer does anything"},
-			{"", "no longer does anything"},
+			{"zz", "no longer works"},
+			{"", "no longer works"},
 		} {
 			if got := press(step.data); !strings.Contains(got, step.answer) || step.answer == "" && got != "" {
 				t.Errorf("press of %q answers %q, want %q", step.data, got, step.answer)

@@ -46,7 +46,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		decided.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if strings.Contains(w.Text(), "waits for an answer") {
+		if strings.Contains(w.Text(), "is waiting for your answer") {
 			t.Errorf("nothing is asked, and the chat shows\n%s", w.Text())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -224,7 +224,7 @@ func (h *botRig) checkAll(t *testing.T, first *mortal) {
 	if open := h.journal.Open(); len(open) > 0 {
 		t.Errorf("updates %v are open", open)
 	}
-	for _, text := range []string{"New session", "cannot read stickers"} {
+	for _, text := range []string{"New session", "can't read stickers"} {
 		notices, shown := 0, strings.Count(h.chat.Transcript(), text)
 		for _, l := range h.journal.Said() {
 			if strings.Contains(l, text) {

@@ -148,7 +148,7 @@ func TestCronWithoutWhatItNeeds(t *testing.T) {
 		jobs.fail = errors.New("disk full")
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))
 		synctest.Wait()
-		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "The log says why") || !strings.Contains(r.voice.lastAnswer(), "did not work") {
+		if l := r.journal.lastNotice(t); !strings.Contains(l.Text, "The log says why") || !strings.Contains(r.voice.lastAnswer(), "didn't work") {
 			t.Errorf("notice %q, answer %q", l.Text, r.voice.lastAnswer())
 		}
 	})

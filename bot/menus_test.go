@@ -40,7 +40,7 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 		r.send(r.text("/model"), r.text("a prompt"))
 		synctest.Wait()
 		l := r.journal.lastNotice(t)
-		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ Claude", "Close"}) || !strings.Contains(l.Text, "Codex: looking up its models…") {
+		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ Claude", "Close"}) || !strings.Contains(l.Text, "Codex: loading models…") {
 			t.Errorf("it shows %q with %q", l.Text, names)
 		}
 		if got := r.desk.Texts(); !slices.Equal(got, []string{"a prompt"}) {
@@ -112,7 +112,7 @@ func TestAPermissionThatCannotBeStored(t *testing.T) {
 		r.desk.fail = errors.New("disk full")
 		r.send(r.press(k[0][0].Data, 9))
 		synctest.Wait()
-		if got := r.voice.lastAnswer(); !strings.Contains(got, "did not work") {
+		if got := r.voice.lastAnswer(); !strings.Contains(got, "didn't work") {
 			t.Errorf("answer %q", got)
 		}
 		if e := r.voice.edits[len(r.voice.edits)-1]; !strings.Contains(e.Text, "nothing changed") {

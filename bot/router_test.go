@@ -99,10 +99,10 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		}},
 		{name: "sticker", update: func(r *inboundRig) map[string]any {
 			return r.text("", map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}})
-		}, said: "cannot read stickers"},
+		}, said: "can't read stickers"},
 		{name: "video with a caption", update: func(r *inboundRig) map[string]any {
 			return r.text("", map[string]any{"text": nil, "caption": "look", "video": map[string]any{}})
-		}, said: "cannot read videos as such. Send it as a file"},
+		}, said: "can't read videos as such. Send it as a file"},
 		{name: "sticker in a group, not meant for us", update: func(r *inboundRig) map[string]any {
 			return r.text("", inGroup(), map[string]any{"text": nil, "sticker": map[string]any{}})
 		}},
@@ -154,7 +154,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		}, calls: []string{"abort -100/0"}, said: "Nothing is running"},
 		{name: "unknown command behind our mention in a group", update: func(r *inboundRig) map[string]any {
 			return r.text("@ductor_bot /poll", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
-		}, said: "I do not know /poll"},
+		}, said: "I don't know /poll"},
 		{name: "escaped command behind our mention in a group", update: func(r *inboundRig) map[string]any {
 			return r.text("@ductor_bot //poll", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
 		}, prompt: []string{"/poll"}},
@@ -176,8 +176,8 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "full queue", update: func(r *inboundRig) map[string]any { return r.text("more") },
 			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
 		{name: "a store in trouble", update: func(r *inboundRig) map[string]any { return r.text("more") },
-			set: func(r *inboundRig) { r.desk.fail = errors.New("disk full") }, said: "could not store"},
-		{name: "a handler that panics", update: func(r *inboundRig) map[string]any { return r.text("panic") }, said: "broke in ductor"},
+			set: func(r *inboundRig) { r.desk.fail = errors.New("disk full") }, said: "couldn't save"},
+		{name: "a handler that panics", update: func(r *inboundRig) map[string]any { return r.text("panic") }, said: "went wrong inside ductor"},
 		{name: "edit of a waiting message", update: func(r *inboundRig) map[string]any {
 			return map[string]any{"edited_message": r.text("better")["message"]}
 		}, set: func(r *inboundRig) { r.desk.ahead = 1 }, calls: []string{`edit 7/0 501 "better"`}},

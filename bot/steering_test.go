@@ -22,7 +22,7 @@ func TestWaitingMessagesByButton(t *testing.T) {
 	}{
 		{"steered", func(string) error { return nil }, "Steer", "The agent has it.", "↪ Handed to the agent", 1},
 		{"cannot be steered", nil, "Steer", "runs next", "Queued, next in line.", 2},
-		{"perhaps steered", func(string) error { return errors.New("the pipe broke") }, "Steer", "I do not know", "I do not know whether this reached", 1},
+		{"perhaps steered", func(string) error { return errors.New("the pipe broke") }, "Steer", "I don't know", "I don't know whether this reached", 1},
 		{"interrupts", nil, "Interrupt", "runs next", "⏹ Aborted.", 1},
 		{"cancelled", nil, "Cancel", "Cancelled.", "✖ Cancelled", 1},
 	} {

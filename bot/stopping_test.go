@@ -44,7 +44,7 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 				}
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
-				if got := wall.Text(); got != "Stopping… These processes still run: deaf (12), sleep (13)." {
+				if got := wall.Text(); got != "Stopping… These processes are still running: deaf (12), sleep (13)." {
 					t.Errorf("it tells %q", got)
 				}
 				alive = remain
@@ -52,7 +52,7 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 				synctest.Wait()
 				end := "Stopped."
 				if remain != nil {
-					end = "I could not stop all of it. These processes still run: deaf (12)."
+					end = "I couldn't stop everything. These processes are still running: deaf (12)."
 				}
 				if got := wall.Text(); got != end {
 					t.Errorf("it tells %q, want %q", got, end)
@@ -84,7 +84,7 @@ func TestAReplyToAnAbortIsResumed(t *testing.T) {
 		"sent":       {orchestrator.Sent, nil, "Stopped.", "Stopping…"},
 		"not yet":    {orchestrator.Pending, nil, "Stopped.", ""},
 		"unknown":    {orchestrator.Sending, nil, "Stopping…\n----\nStopped.", "Stopping…"},
-		"it is deaf": {orchestrator.Sent, []cli.ProcessName{{Name: "deaf", PID: 12}}, "I could not stop all of it. These processes still run: deaf (12).", "Stopping…"},
+		"it is deaf": {orchestrator.Sent, []cli.ProcessName{{Name: "deaf", PID: 12}}, "I couldn't stop everything. These processes are still running: deaf (12).", "Stopping…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

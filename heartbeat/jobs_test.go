@@ -22,7 +22,7 @@ var invalidEdits = []struct {
 	{func(j *orchestrator.Job) { j.Session = "shared" },
 		"A directory is for a session of the job's own: the chat's session has one already."},
 	{func(j *orchestrator.Job) { j.Dir = "/out" },
-		"ductor may not work in /out: it is outside projects.roots in config.toml."},
+		"I may not work in /out: it is outside projects.roots in config.toml. /project lists where I may work."},
 	{func(j *orchestrator.Job) { j.Timeout = time.Hour },
 		"A time limit must be shorter than 1 h, which is agents.stale_after in config.toml."},
 	{func(j *orchestrator.Job) { j.Prompt = " " }, "A job needs a prompt."},

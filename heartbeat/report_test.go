@@ -173,7 +173,7 @@ func TestReportOfARun(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green,
 				o.Wants.Silence, o.Wants.Card.Then))
 		}
-		const then = "It is tried again in 1 min: try 2 of 2."
+		const then = "Next try in 1 min: 2 of 2."
 		want := []string{
 			`⏰ CI known=false word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
@@ -195,12 +195,12 @@ func TestReportOfARun(t *testing.T) {
 		}
 		want = []string{
 			"silent=false shown=first same=0 ",
-			"silent=true shown=first same=1 🔁 The same on Thu 1 Jan 02:00",
-			"silent=true shown=first same=2 🔁 The same on Thu 1 Jan 03:00, 2 times by now",
+			"silent=true shown=first same=1 🔁 Same result as on Thu 1 Jan 02:00",
+			"silent=true shown=first same=2 🔁 Same result as on Thu 1 Jan 03:00, 2 times by now",
 			"silent=false shown=by hand same=0 ",
-			"silent=true shown=by hand same=1 🔁 The same on Thu 1 Jan 04:00",
+			"silent=true shown=by hand same=1 🔁 Same result as on Thu 1 Jan 04:00",
 			"silent=false shown=second try same=0 ",
-			"silent=true shown=second try same=1 🔁 The same on Thu 1 Jan 08:02",
+			"silent=true shown=second try same=1 🔁 Same result as on Thu 1 Jan 08:02",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)

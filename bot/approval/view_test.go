@@ -52,48 +52,48 @@ func TestApproval(t *testing.T) {
 		want   string
 	}{
 		{"open", func(*orchestrator.Approval) {},
-			"🔐 May Claude run this command?\ngit status --short\nIf you do not decide by 15:04, it is denied." + openButtons},
+			"🔐 May Claude run this command?\ngit status --short\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"several at once", func(a *orchestrator.Approval) { a.AgentIDs = []cli.ApprovalID{"x", "y", "z"} },
-			"🔐 May Claude run this command?\ngit status --short\nYour answer counts for 3 identical requests.\nIf you do not decide by 15:04, it is denied." + openButtons},
+			"🔐 May Claude run this command?\ngit status --short\nYour answer counts for 3 identical requests.\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Approval) {
 			a.SessionRule, a.Rule, a.Request.Reason = "", "", "to see\nwhat changed"
-		}, "🔐 May Claude run this command?\ngit status --short\nIt says: to see⏎what changed\nIf you do not decide by 15:04, it is denied." +
+		}, "🔐 May Claude run this command?\ngit status --short\nIt says: to see⏎what changed\nIf you don't answer by 15:04, it's denied." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
-		}, "🔐 May Claude change this file?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nIf you do not decide by 15:04, it is denied." + openButtons},
+		}, "🔐 May Claude change this file?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"an edit", func(a *orchestrator.Approval) {
 			a.Dir = "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "patch", Title: "a.go", Changes: []cli.FileChanged{{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+y\n"}},
 				Fields: []cli.Field{{Name: "threadId", Value: "7", Weight: cli.LabelField}}}
-		}, "🔐 May Claude create this file?\n➕ a.go +1 −0\n+y\nIf you do not decide by 15:04, it is denied." + openButtons},
+		}, "🔐 May Claude create this file?\n➕ a.go +1 −0\n+y\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"an edit of two files, in words of its own", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "edit", Title: "two files", Changes: []cli.FileChanged{{Path: "a"}, {Path: "b"}}}
-		}, "🔐 May Claude change these 2 files?\ntwo files\n✎ a\n✎ b\nIf you do not decide by 15:04, it is denied." + openButtons},
+		}, "🔐 May Claude change these 2 files?\ntwo files\n✎ a\n✎ b\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"a change by what does more", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Deploy", Changes: []cli.FileChanged{{Path: "a.go"}}, Fields: []cli.Field{{Name: "to", Value: "prod"}, {Name: "all", Value: "true", Weight: cli.EditField}}}
-		}, "🔐 May Claude use Deploy?\n✎ a.go\nto: prod\nall: true\nIf you do not decide by 15:04, it is denied." + openButtons},
+		}, "🔐 May Claude use Deploy?\n✎ a.go\nto: prod\nall: true\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"a change in the project, in words", func(a *orchestrator.Approval) {
 			a.Dir = "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a/a.go\n+++ b/a.go\n@@ -10 +10 @@ f\n-x\n+y\n"}}}
-		}, "🔐 May Claude change this file?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nIf you do not decide by 15:04, it is denied." + openButtons},
+		}, "🔐 May Claude change this file?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
-		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nIf you do not decide by 15:04, it is denied." +
+		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nIf you don't answer by 15:04, it's denied." +
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"a plan that may edit", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule, a.Edits = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "Do"}, "", "", true
-		}, "🗺 May Claude begin with this plan?\nDo\nIf you do not decide by 15:04, it is denied." +
+		}, "🗺 May Claude begin with this plan?\nDo\nIf you don't answer by 15:04, it's denied." +
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[▶️ Begin and accept edits a:q1:n1:e]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"accepted edits", func(a *orchestrator.Approval) {
 			a.State, a.By, a.Ruled = orchestrator.ApprovalAllowed, 7, orchestrator.RuledByMode
-		}, "✅ Allowed. Edits in the working directory go through from now on; /permissions ends that. git status --short"},
+		}, "✅ Allowed. From now on the agent edits files in its folder without asking; /permissions changes that. git status --short"},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude run this command?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
-				strings.Repeat("x", 373) + "; rm -rf ~\nIf you do not decide by 15:04, it is denied." +
-				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
+				strings.Repeat("x", 373) + "; rm -rf ~\nIf you don't answer by 15:04, it's denied." +
+				"\nThis is cut off here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
-			"🔐 May Claude run this command?\nls \\u202e\\u200bfr- mr\nIf you do not decide by 15:04, it is denied." + openButtons},
+			"🔐 May Claude run this command?\nls \\u202e\\u200bfr- mr\nIf you don't answer by 15:04, it's denied." + openButtons},
 		{"allowed", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalAllowed },
 			"✅ Allowed. git status --short"},
 		{"allowed by a rule", func(a *orchestrator.Approval) { a.State, a.Ruled = orchestrator.ApprovalAllowed, a.Rule },
@@ -141,7 +141,7 @@ func TestApproval(t *testing.T) {
 func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	a := anApproval()
 	want := "🔐 May Claude run this command?\ngit status --short\n" +
-		"This also allows the following without asking in this conversation, until it is revoked in /permissions:\n" +
+		"In this chat, this also allows the following without asking, until you revoke it in /permissions:\n" +
 		"git status *\n[✅ Allow with this rule a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
 	if got := drawMessage((view{Approval: a}).drawRule(opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)

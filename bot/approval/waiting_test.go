@@ -71,7 +71,7 @@ func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 			}
 			after(29 * time.Minute)
 			posts := r.chat.Visible()
-			if len(posts) != 2 || posts[1].Silent || posts[1].ReplyTo != 1 || !strings.Contains(posts[1].Text.Text, "still waits for your decision. At ") {
+			if len(posts) != 2 || posts[1].Silent || posts[1].ReplyTo != 1 || !strings.Contains(posts[1].Text.Text, "is still waiting for your decision. At ") {
 				t.Errorf("the chat shows\n%s", r.chat.Text())
 			}
 			a.State = orchestrator.ApprovalAllowed

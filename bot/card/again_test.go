@@ -19,7 +19,7 @@ import (
 // jobTurn returns a finished turn of a job.
 func (s *rig) jobTurn(answer string) orchestrator.Turn {
 	t := s.turn
-	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Card: orchestrator.CardStyle{Then: "It is tried again in 2m: try 2 of 3."}}
+	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Card: orchestrator.CardStyle{Then: "Next try in 2m: 2 of 3."}}
 	t.State, t.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}
 	return t
 }
@@ -48,7 +48,7 @@ func TestACardSaysWhichJobItIs(t *testing.T) {
 		c.Show(cli.TextDelta{Text: "look"})
 		s.wantText("⏰ CI report\n\nlook")
 		s.finish(c, orchestrator.Outcome{State: orchestrator.TurnFailed, Text: "looked", Failure: "It broke."})
-		s.wantText("⏰ CI report\n\nlooked\n\n⚠️ It broke.\n🔁 It is tried again in 2m: try 2 of 3.")
+		s.wantText("⏰ CI report\n\nlooked\n\n⚠️ It broke.\n🔁 Next try in 2m: 2 of 3.")
 	})
 	withRig(t, func(s *rig) {
 		turn := s.jobTurn("")

@@ -192,7 +192,7 @@ func TestCardEndings(t *testing.T) {
 			cli.CompactBoundary{PreTokens: 154000}, cli.Status{Kind: cli.StatusWarning, Detail: "hook\nfailed"},
 			cli.FileChanged{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "--- a\n+++ b\n+x\n+y\n-z\n"}, cli.RateLimited{}, cli.RateLimited{},
 		}, orchestrator.Outcome{Text: "Ok."},
-			"🗜 conversation compacted, it had 154.0k tokens\n⚠️ hook failed\n➕ /w/a.go +2 −1\n⏳ the usage limit is near or reached\n\nOk."},
+			"🗜 context compacted, it had 154.0k tokens\n⚠️ hook failed\n➕ /w/a.go +2 −1\n⏳ the usage limit is near or reached\n\nOk."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withRig(t, func(s *rig) {
@@ -476,7 +476,7 @@ func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
 
 // The notice that a part may be missing is sent again if it may be missing itself, and not for ever.
 func TestTheNoticeOfALossArrives(t *testing.T) {
-	const notice = "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+	const notice = "⚠️ The connection broke while I sent this answer, so part of it may be missing. Tap 👁 Show again to get it.\n[Show again]"
 	for lost, want := range map[int]string{2: notice, 4: notice, 20: ""} {
 		withRig(t, func(s *rig) {
 			calls := 0
@@ -499,7 +499,7 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 				s.chat.Mishaps = bottest.AtFirst(f)
 				c := s.newCard()
 				s.finish(c, orchestrator.Outcome{Text: "The answer."})
-				notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+				notice := "⚠️ The connection broke while I sent this answer, so part of it may be missing. Tap 👁 Show again to get it.\n[Show again]"
 				want := notice
 				if f == bottest.LostAfter {
 					want = "The answer.\n----\n" + notice

@@ -138,7 +138,7 @@ func TestCardSaysThatOurToolWaits(t *testing.T) {
 // agent that reports retries is shown as thinking.
 func TestCardOfAnAgentThatDoesNotSayItAsksAgain(t *testing.T) {
 	for mute, want := range map[bool]string{
-		true: "💭 no word from the agent: it thinks, or its model failed and is asked again… 30 s", false: "💭 thinking… 30 s",
+		true: "💭 nothing from the agent yet: it is thinking, or trying its model again… 30 s", false: "💭 thinking… 30 s",
 	} {
 		withSimRig(t, telegram.Limits{}, func(s *simRig) {
 			chat := s.chat(7)

@@ -87,7 +87,7 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 		s.redeliver()
 		posts := s.chat.Visible()
-		if last := posts[len(posts)-1]; len(s.chat.Sent()) != 1 || !strings.Contains(last.Text.Text, "a part of it may be missing") {
+		if last := posts[len(posts)-1]; len(s.chat.Sent()) != 1 || !strings.Contains(last.Text.Text, "part of it may be missing") {
 			t.Errorf("%d files, and the chat says %q", len(s.chat.Sent()), last.Text.Text)
 		}
 		s.chat.Mishaps = nil

@@ -170,7 +170,7 @@ func (l *life) dieSending(text string, fate bottest.Mishap) {
 // A message that was being sent when ductor died may have arrived or not. It is not sent again. The card continues
 // after it, and offers to show its content.
 func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
-	notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+	notice := "⚠️ The connection broke while I sent this answer, so part of it may be missing. Tap 👁 Show again to get it.\n[Show again]"
 	for f, begins := range map[bottest.Mishap]string{bottest.LostAfter: "Hello \n----\n", bottest.LostBefore: ""} {
 		t.Run(string(f), func(t *testing.T) {
 			inLife(t, func(l *life) {

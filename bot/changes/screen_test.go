@@ -269,10 +269,10 @@ func TestRefusalsSayWhy(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files changed since: a, b, c …"},
+		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files have changed since: a, b, c …"},
 		{fmt.Errorf("%w: %s", orchestrator.ErrInTheWay, "ignored files are in the way: x.o"), "in the way: x.o"},
 		{fmt.Errorf("%w: a.bin", orchestrator.ErrGitFilter), "with LFS: a.bin"},
-		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
+		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "in progress"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {
 		b := newFake()

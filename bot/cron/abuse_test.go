@@ -94,7 +94,7 @@ func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 		add := r.data("✅ Add")
 		r.press(add)
 		r.press(add)
-		if got := r.answer; got != "That was added already." {
+		if got := r.answer; got != "That was already added." {
 			t.Errorf("the second press is answered %q", got)
 		}
 		run := r.data("🚀 Run now")
@@ -103,7 +103,7 @@ func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 		if got := r.kept(); len(got) != 1 || got[0] != "look paused=false runs=1" {
 			t.Errorf("there is %q", got)
 		}
-		if got := r.answer; got != "That was started already." {
+		if got := r.answer; got != "That was already started." {
 			t.Errorf("the second press is answered %q", got)
 		}
 		r.do("+5m")
@@ -165,7 +165,7 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 			r.do(step)
 		}
 		if text := r.out.String(); !strings.Contains(text,
-			"It is written in config.toml, under [jobs."+name+"]; change it there.") {
+			"It is in config.toml, under [jobs."+name+"]; change it there.") {
 			t.Errorf("it says\n%s", text)
 		}
 		for _, row := range r.buttons {
@@ -196,7 +196,7 @@ func TestButtonsOfAnOlderForm(t *testing.T) {
 		for code, label := range map[string]string{
 			"s": "Schedule", "t": "Prompt", "n": "Name", "a": "Model", "m": "Session", "d": "Project",
 			"b": "Sandbox", "o": "Time limit", "q": "Quiet hours", "i": "Missed runs", "v": "Overlap",
-			"r": "Retries", "p": "Permission", "u": "Rules", "w": "Tools",
+			"r": "Retries", "p": "Permissions", "u": "Rules", "w": "Tools",
 		} {
 			r.out.Reset()
 			r.press("j:f:" + key + ":" + code)

@@ -129,7 +129,7 @@ func TestGet(t *testing.T) {
 	inHouse(t, func(h *rig) {
 		s := NewScreen(h.sender)
 		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
-		for path, want := range map[string]string{"": "/get followed by", "none": "no such file", "a.txt": "a.txt comes."} {
+		for path, want := range map[string]string{"": "To get a file", "none": "no such file", "a.txt": "Sending a.txt."} {
 			a, err := s.Get(t.Context(), by, path)
 			if err != nil || !strings.Contains(a.Text, want) || (len(a.Messages) == 1) != (path == "a.txt") {
 				h.Errorf("%q: %+v, %v", path, a, err)

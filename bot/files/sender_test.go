@@ -182,7 +182,7 @@ func TestFilesUnderMishaps(t *testing.T) {
 					h.Fatal(err)
 				}
 				h.wantCalls(want...)
-				if said := h.chat.Text(); strings.Contains(said, "b.png may have arrived") != (want[1] == "send") {
+				if said := h.chat.Text(); strings.Contains(said, "b.png may not have arrived") != (want[1] == "send") {
 					h.Errorf("the chat says %q", said)
 				}
 				h.wantSpool(0)
@@ -204,7 +204,7 @@ func TestABotThatMaySendNoFiles(t *testing.T) {
 			h.Fatal(err)
 		}
 		h.wantCalls("picture", "document", "send", "document", "send")
-		if got := h.chat.Text(); strings.Count(got, "Telegram did not take") != 2 {
+		if got := h.chat.Text(); strings.Count(got, "Telegram didn't accept") != 2 {
 			h.Errorf("the chat shows %q", got)
 		}
 		h.wantSpool(0)
@@ -239,7 +239,7 @@ func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
 							n++
 						}
 					}
-					if n > 1 || n == 0 && !strings.Contains(h.chat.Text(), "may have arrived") {
+					if n > 1 || n == 0 && !strings.Contains(h.chat.Text(), "may not have arrived") {
 						h.Errorf("%s is in the chat %d times: %q\n%s", file, n, sent, h.chat.Text())
 					}
 				}
@@ -287,7 +287,7 @@ func TestAnAnswerWithManyFiles(t *testing.T) {
 			h.Fatal(err)
 		}
 		h.wantCalls("picture", "picture", "send")
-		if got := h.chat.Text(); !strings.Contains(got, "20.png and what follows") || len(h.chat.Sent()) != 20 {
+		if got := h.chat.Text(); !strings.Contains(got, "20.png and the rest") || len(h.chat.Sent()) != 20 {
 			h.Errorf("%d were sent, and the chat shows %q", len(h.chat.Sent()), got)
 		}
 	})

@@ -24,11 +24,11 @@ func TestNamesThatAreNoChoice(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt":           "Several models have that name",
 		"opus huge":     "low, high",
-		"sonnet high":   "no efforts",
+		"sonnet high":   "no effort levels",
 		"opus low high": "one word too many",
 		"llama":         `There is no model "llama". There are: claude/opus`,
 		"sonet":         `There is no model "sonet". Did you mean sonnet?`,
-		"gemini-9-pro":  "gemini-9-pro is a model that Gemini runs, and Gemini cannot be used here",
+		"gemini-9-pro":  "gemini-9-pro is a model that Gemini runs, and Gemini can't be used here",
 		"gemini":        "not installed. Install it with npm.",
 		"copilot/x":     "discovery failed",
 	} {
@@ -68,7 +68,7 @@ func TestModelMenuPages(t *testing.T) {
 	}
 	m.press(op{'b', 0})
 	m.press(op{'b', 0})
-	if text := m.view().Text; !strings.Contains(text, "Which agent") || !strings.Contains(text, "Copilot: its models cannot be listed: discovery failed") || strings.Contains(text, "with details") {
+	if text := m.view().Text; !strings.Contains(text, "Which agent") || !strings.Contains(text, "Copilot: its models can't be listed: discovery failed") || strings.Contains(text, "with details") {
 		t.Errorf("back at the agents: %s", text)
 	}
 }
@@ -103,7 +103,7 @@ func TestModelByCommand(t *testing.T) {
 		if calls := r.service.calls; !slices.Equal(calls, []string{"model 7/0 codex/gpt-03 high"}) {
 			t.Errorf("calls %q", calls)
 		}
-		if problem := r.page.Text; chosen != "From your next message on: Codex · gpt-03 · high" || !strings.Contains(problem, "There is no model") {
+		if problem := r.page.Text; chosen != "Your next message goes to Codex · gpt-03 · high." || !strings.Contains(problem, "There is no model") {
 			t.Errorf("it says %q and %q", chosen, problem)
 		}
 	})
@@ -250,7 +250,7 @@ func FuzzParseData(f *testing.F) {
 func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
 	got := unusableBecause(lang.Printer{}, cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
-	if want := "The sandbox web of Claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
+	if want := "The sandbox web of Claude is missing: Docker cannot be reached; start it. I run nothing outside of it: `ductor doctor` shows how to fix it."; got != want {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -28,18 +28,18 @@ func TestPermissionsByCommand(t *testing.T) {
 		set  string // empty for none
 		said string
 	}{
-		{"plan", "plan", "plan: reads and plans, and changes nothing."},
-		{"ask", "ask", "asks here, with buttons"},
-		{"accept-edits", "accept-edits", "accept-edits: edits in the working directory"},
+		{"plan", "plan", "plan: reads and plans, but changes nothing."},
+		{"ask", "ask", "asks you before it writes"},
+		{"accept-edits", "accept-edits", "accept-edits: edits files in its folder"},
 		{"accept edits", "accept-edits", "from the next turn"},
 		{"acceptEdits", "accept-edits", "from the next turn"},
-		{"AUTO", "auto", "the agent decides what it asks"},
+		{"AUTO", "auto", "the agent asks only when it thinks something is risky"},
 		{"bypass", "", "Sure?"},
 		{"bypass 30m", "", "for 30 min. Sure?"},
 		{"bypass 2 hours", "", "for 2 h. Sure?"},
-		{"bypass for ever", "", "Write how long it lasts"},
-		{"bypass 25h", "", "a day at most"},
-		{"bypass -1m", "", "Write how long it lasts"},
+		{"bypass for ever", "", "Say for how long"},
+		{"bypass 25h", "", "A day is the longest"},
+		{"bypass -1m", "", "Say for how long"},
 		{"everything", "", "There are: plan, ask, accept-edits, auto, bypass."},
 		{"plan b", "", "no such permission mode"},
 	}
@@ -81,7 +81,7 @@ func TestThePermissionMenu(t *testing.T) {
 		if got := r.answer(); got != "Permissions: accept-edits" {
 			t.Errorf("answer %q", got)
 		}
-		if e := r.edit(); e.Keyboard != nil || !strings.Contains(e.Text, "accept-edits: edits in") {
+		if e := r.edit(); e.Keyboard != nil || !strings.Contains(e.Text, "accept-edits: edits files") {
 			t.Errorf("the menu became %+v", e)
 		}
 	})
@@ -93,7 +93,7 @@ func TestBypassIsConfirmed(t *testing.T) {
 		calls        []string
 		said         string
 	}{
-		{"yes", "Yes, bypass everything", []string{"bypass 7/0 1h0m0s"}, "bypass: everything goes through."},
+		{"yes", "Yes, bypass everything", []string{"bypass 7/0 1h0m0s"}, "bypass: never asks."},
 		{"cancel", "✖ Cancel", nil, "Nothing changed: ask: "},
 	}
 	for _, tt := range tests {

@@ -31,7 +31,7 @@ func TestToolsInTheMenu(t *testing.T) {
 		k := r.openPermissions()
 		r.press(k[5][0].Data)
 		page := r.edit()
-		for _, want := range []string{"Tools of this chat: all.", "The configuration says: never web.", "Codex refuses to start with that: it edits"} {
+		for _, want := range []string{"Tools of this chat: all.", "The configuration says: never web.", "Codex doesn't start with that: it edits"} {
 			if !strings.Contains(page.Text, want) {
 				t.Errorf("the page lacks %q:\n%s", want, page.Text)
 			}

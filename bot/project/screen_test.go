@@ -138,12 +138,12 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 	}
 	r.fakeProjects.dirty["/src/app/.worktrees/old"] = true
 	r.press(2, 1)
-	if !strings.Contains(r.page.Text, "/src/app/.worktrees/old holds changes that are in no commit") ||
+	if !strings.Contains(r.page.Text, "/src/app/.worktrees/old has uncommitted changes") ||
 		len(r.fakeProjects.trees) != 4 {
 		t.Errorf("it asks %q", r.page.Text)
 	}
 	r.press(0, 0)
-	if r.said != "Removed. The branch old is still there." || strings.Contains(r.page.Text, "old") {
+	if r.said != "Removed. The branch old is still there." || strings.Contains(r.page.Text, "worktrees/old") {
 		t.Errorf("it says %q\n%s", r.said, r.page.Text)
 	}
 	r.press(2, 0)
@@ -167,8 +167,8 @@ func TestWhatIsRefusedIsSaid(t *testing.T) {
 	r := newRig(t)
 	r.command("", "The agent works in")
 	for err, want := range map[error]string{
-		orchestrator.ErrNoProject: "no longer", orchestrator.ErrStillOpen: "A turn runs there", orchestrator.ErrNoRepository: "no Git repository",
-		orchestrator.ErrOutsideRoot: "begins outside",
+		orchestrator.ErrNoProject: "no longer", orchestrator.ErrStillOpen: "Something is running there", orchestrator.ErrNoRepository: "no Git repository",
+		orchestrator.ErrOutsideRoot: "starts outside",
 	} {
 		r.fakeProjects.err = err
 		if r.press(2, 0); !strings.Contains(r.said, want) {
@@ -195,7 +195,7 @@ func TestTheAnswerNamesANewPlace(t *testing.T) {
 		before, now orchestrator.Status
 		want        string
 	}{
-		{box, machine, " That's on this machine, where bypass doesn't count: the agent asks before it writes or runs anything."},
+		{box, machine, " That's on this machine. bypass doesn't apply there: the agent asks before it writes or runs anything."},
 		{machine, orchestrator.Status{Sandbox: "box/1/0", Permission: cli.Ask}, " That's in the sandbox box."},
 		{machine, machine, ""},
 		{box, box, ""},

@@ -45,7 +45,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 	fault := func(kind tgapi.FaultKind) error {
 		return tgapi.NewCallError("createForumTopic", tgapi.Fault{Kind: kind}, nil, tgapi.NewScrubber("token"))
 	}
-	help := "/newtopic followed by a project opens a topic that works there; /newtopic app codex chooses the agent too. /project lists the projects."
+	help := "/newtopic app opens a topic that works in the project app; /newtopic app codex chooses the agent too. /project lists the projects."
 	for _, c := range []struct {
 		name, args  string
 		chat        int64
@@ -60,8 +60,8 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 		{"with too many words", "app codex high", user, nil, help, ""},
 		{"an unknown project", "none codex", user, nil, `There is no project "none". /project lists them.`, ""},
 		{"an unknown agent", "app cursor", user, nil, `There is no agent and no model "cursor". /model lists them.`, ""},
-		{"without the right", "app", group, fault(tgapi.NoTopicRight), "I may not open topics here. Make me an administrator who may manage topics.", ""},
-		{"in a group without topics", "app", group, fault(tgapi.NoTopics), "This group has no topics. Turn them on in the settings of the group first.", ""},
+		{"without the right", "app", group, fault(tgapi.NoTopicRight), "I may not open topics here. Make me an admin who may manage topics.", ""},
+		{"in a group without topics", "app", group, fault(tgapi.NoTopics), "This group has no topics. Turn them on in the group's settings first.", ""},
 		{"in a chat without topics", "app", user, fault(tgapi.NoTopics), "This chat has no topics. Turn on the threaded mode of this bot in @BotFather first.", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

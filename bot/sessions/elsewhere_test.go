@@ -24,15 +24,15 @@ func TestASessionIsTakenOver(t *testing.T) {
 		t.Errorf("a session of this chat is among others: %s", r.page.Text)
 	}
 	r.press("Away")
-	r.shows(`Take "Away" over?`)
+	r.shows(`Move "Away" here?`)
 	if conv, err := r.db.Conversation(t.Context(), there); err != nil || conv.Session != "s1" {
 		t.Errorf("before the answer the other chat has %q, %v", conv.Session, err)
 	}
 	other := owner
 	other.Person = 2
-	take := r.data("Take over")
+	take := r.data("Move here")
 	r.pressBy(other, take)
-	r.said("no longer there")
+	r.said("no longer exists")
 	member := owner
 	member.Role = orchestrator.RoleMember
 	if _, err := r.screen.Press(t.Context(), member, take); !errors.Is(err, orchestrator.ErrNotAllowed) {
@@ -63,14 +63,14 @@ func TestATakeOverThatIsRefused(t *testing.T) {
 	group.Conversation = orchestrator.ConversationID{Chat: -9}
 	r.command("")
 	r.pressBy(group, r.data("From other chats"))
-	r.shows("All in this group will read the titles")
+	r.shows("Everyone in this group will see the titles")
 	if strings.Contains(r.page.Text, "Away") {
 		t.Errorf("it is shown at once: %s", r.page.Text)
 	}
 	r.pressBy(group, r.data("Show them"))
 	r.pressBy(group, r.data("Away"))
-	r.shows("all in this group can read and export")
-	r.pressBy(group, r.data("Take over"))
+	r.shows("everyone in this group can read and export")
+	r.pressBy(group, r.data("Move here"))
 	r.said("This session is in use")
 	if s, err := r.db.Session(t.Context(), "s1"); err != nil || s.Conversation != there {
 		t.Errorf("it is in %v, %v", s.Conversation, err)

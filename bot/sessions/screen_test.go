@@ -214,14 +214,14 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.session(here, "s2", "", [2]string{"", "hello"})
 	r.session(there, "s3", "Elsewhere", [2]string{"parser", "x"})
 	r.command("")
-	r.shows("(without words) ✓", "Fix the parser", "3 h 0 min ago, 2 messages, /src")
+	r.shows("(no text) ✓", "Fix the parser", "3 h 0 min ago, 2 messages, /src")
 	if strings.Contains(r.page.Text, "Elsewhere") {
 		t.Errorf("it lists a session of another chat: %s", r.page.Text)
 	}
 	r.command("runes")
 	r.shows(`Sessions with "runes":`, "Fix the parser", "“It reads runes now.”")
 	r.command("nothing like it")
-	r.shows(`No session has "nothing like it"`)
+	r.shows(`No session contains "nothing like it"`)
 	r.press("From other chats")
 	r.shows("Elsewhere")
 
@@ -236,13 +236,13 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.shows("Your next message continues it.")
 	page, err := r.screen.Rename(t.Context(), owner, "  A better\nparser ")
 	r.must(err)
-	if page.Text != "This session is called now: A better parser" {
+	if page.Text != "This session is now called: A better parser" {
 		t.Errorf("/rename says %q", page.Text)
 	}
 
 	r.press("Fork")
 	r.press("Fix the parser")
-	r.said("A new session with what was said until then.")
+	r.said("New session with all that was said up to there.")
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
 }
 
@@ -277,7 +277,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.shows("Old one")
 	r.press("Old one")
 	r.press("🗑")
-	r.shows(`Delete "Old one" with all that was said in it?`)
+	r.shows(`Delete "Old one" and all that was said in it?`)
 	member := owner
 	member.Role = orchestrator.RoleMember
 	if _, err := r.screen.Press(t.Context(), member, r.data("🗑")); err == nil {
@@ -286,7 +286,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.press("🗑")
 	r.said("Deleted.")
 	r.pressBy(owner, old)
-	r.said("That session is no longer there.")
+	r.said("That session no longer exists.")
 	r.command("")
 	r.press("Current one")
 	r.press("🗑")

@@ -29,13 +29,13 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 		r.must(err)
 		return text.Text
 	}
-	if said := terminal(); !strings.Contains(said, "No agent has begun a session here yet") {
+	if said := terminal(); !strings.Contains(said, "There is no session to continue yet") {
 		t.Errorf("before a session it says %q", said)
 	}
 	r.agents.stored = stored()
 	r.command("")
 	r.press("From the terminal")
-	r.shows("Sessions of the terminal in /src", "1. Codex, 2 h 0 min ago\n    “fix the lexer”\n    … “and test it”", "2. Claude, 3 h 0 min ago\n    “write docs”")
+	r.shows("Terminal sessions in /src", "1. Codex, 2 h 0 min ago\n    “fix the lexer”\n    … “and test it”", "2. Claude, 3 h 0 min ago\n    “write docs”")
 	if strings.Count(r.page.Text, "write docs") != 1 {
 		t.Errorf("the only prompt is shown twice: %s", r.page.Text)
 	}
@@ -57,7 +57,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 		t.Errorf("it says %q, and released %d", said, r.agents.released)
 	}
 	r.pressBy(owner, codex)
-	r.said("That session is no longer there.")
+	r.said("That session no longer exists.")
 	r.press("From the terminal")
 	if strings.Contains(r.page.Text, "codex") {
 		t.Errorf("what is ductor's is listed: %s", r.page.Text)
@@ -94,17 +94,17 @@ func TestFromTheTerminalSaysWhatIsNotThere(t *testing.T) {
 	r := newRig(t)
 	r.command("")
 	r.press("From the terminal")
-	r.shows("Your agents keep no other sessions")
+	r.shows("Your agents have no other sessions")
 	r.agents.err = errors.ErrUnsupported
 	r.press("‹")
 	r.press("From the terminal")
-	r.shows("Each session has a home of its own here")
+	r.shows("Each session has a home folder of its own here")
 	r.agents.err, r.agents.stored = nil, stored()
 	group := owner
 	group.Conversation = orchestrator.ConversationID{Chat: -7}
 	r.press("‹")
 	r.pressBy(group, r.data("From the terminal"))
-	r.shows("All in this group will read")
+	r.shows("Everyone in this group will read")
 	if strings.Contains(r.page.Text, "lexer") {
 		t.Errorf("it is shown at once: %s", r.page.Text)
 	}

@@ -66,7 +66,7 @@ func TestASilentAgentGetsOneNotice(t *testing.T) {
 			}
 			after(2 * time.Minute)
 			posts := r.chat.Visible()
-			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nUnder way: Run npm test\n[⏳ Wait]" {
+			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nRunning: Run npm test\n[⏳ Wait]" {
 				t.Fatalf("the chat shows\n%s", r.chat.Text())
 			}
 			c.Observe(cli.ToolEnded{ID: "1"})
@@ -120,7 +120,7 @@ func TestWait(t *testing.T) {
 			if len(r.chat.Visible()) != 1 {
 				t.Fatal("a press elsewhere removed the notice")
 			}
-			if answer, err := w.Press(t.Context(), here, 1, "t1"); err != nil || answer.Text != "I wait for it." {
+			if answer, err := w.Press(t.Context(), here, 1, "t1"); err != nil || answer.Text != "OK, I'll wait." {
 				t.Errorf("the press says %q, %v", answer.Text, err)
 			}
 			after(time.Hour)

@@ -39,7 +39,7 @@ func TestAnUnknownWordOfUsageListsThoseThereAre(t *testing.T) {
 	s := &Screen{Store: store, Now: time.Now, Lang: choices(t, "zh")}
 	by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 7}}
 	page, err := s.Usage(t.Context(), by, "month xyz")
-	if want := `这里不认识 "xyz"。时间范围：today、week、month、year。分组方式：day、agent、model、chat、user。`; err != nil || page.Text != want {
+	if want := `不认识 "xyz"。时间范围：today、week、month、year。分组方式：day、agent、model、chat、user。`; err != nil || page.Text != want {
 		t.Errorf("it says %q, %v, want %q", page.Text, err, want)
 	}
 	for _, word := range strings.FieldsFunc(page.Text, func(r rune) bool { return r > 'z' || r < 'a' })[1:] {

@@ -66,7 +66,7 @@ func TestProcessesStartAsMemoryAllows(t *testing.T) {
 		}
 		a, b := ask(t, s, "a", quietly), ask(t, s, "b", quietly)
 		c := ask(t, s, "c", listen)
-		if got := living(s); got != "AB" || len(said) != 1 || said[0] != "memory is short; this is next" {
+		if got := living(s); got != "AB" || len(said) != 1 || said[0] != "memory is low; this is next" {
 			t.Errorf("%q live, the third was told %q", got, said)
 		}
 		available.Store(3*unmeasured + 10) // another program released memory

@@ -96,7 +96,7 @@ func TestATurnRunsInThePlaceItNames(t *testing.T) {
 	}{
 		{"this host", "own", "", ""},
 		{"a sandbox", "fake", "web", ""},
-		{"a sandbox that is not configured", "fake", "db", "The sandbox db of Fake is not there: it is not configured. Nothing runs outside of it."},
+		{"a sandbox that is not configured", "fake", "db", "The sandbox db of Fake is missing: it is not configured. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 		{"an agent that is not in the sandbox", "own", "web", "Own is missing from the image of the sandbox web: ductor knows no agent of this name. Add its CLI to the image, then check with `ductor doctor`."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 			em.Finish(cli.Result{Err: &cli.Failure{Kind: cli.NoSandbox, Agent: "fake", Reason: gone.Error()}})
 		}}},
 		{name: "a home without a session", homes: fakeHomes{}, req: func(r *cli.Request) { r.Session = "" },
-			want: "The sandbox web of Fake is not there: it belongs to no session, so it has no home. Nothing runs outside of it."},
+			want: "The sandbox web of Fake is missing: it belongs to no session, so it has no home. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 					tc.req(&req)
 				}
 				if tc.want == "" {
-					tc.want = "The sandbox web of Fake is not there: Docker at unix:///x cannot be reached; start it. Nothing runs outside of it."
+					tc.want = "The sandbox web of Fake is missing: Docker at unix:///x cannot be reached; start it. I run nothing outside of it: `ductor doctor` shows how to fix it."
 				}
 				r, _ := run(t, s, "fake", req)
 				if got := sentenceOf(r); got != tc.want || r.Fallback {
@@ -391,7 +391,7 @@ func TestMenuOfASandbox(t *testing.T) {
 		trouble string
 	}{
 		{name: "as on this host", place: &fakeSandbox{}, in: "web", want: "two", asked: true},
-		{name: "that is not there", place: &fakeSandbox{prepareErr: gone}, in: "web", want: "one", trouble: "The sandbox web of One is not there: Docker cannot be reached. Nothing runs outside of it."},
+		{name: "that is not there", place: &fakeSandbox{prepareErr: gone}, in: "web", want: "one", trouble: "The sandbox web of One is missing: Docker cannot be reached. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 		{name: "that takes its time", place: &fakeSandbox{slow: 10 * time.Second}, in: "web", want: "one", asked: true},
 		{name: "that is not configured", place: &fakeSandbox{}, in: "db", want: "one"},
 	} {
@@ -448,7 +448,7 @@ func TestWhatEndsWithItsSandboxIsNoCrash(t *testing.T) {
 		kind cli.FailureKind
 		says string
 	}{
-		{ended, "web", cli.NoSandbox, "the sandbox web of fake is not there: the sandbox's container was stopped"},
+		{ended, "web", cli.NoSandbox, "the sandbox web of fake is missing: the sandbox's container was stopped"},
 		{ended, "", cli.Crashed, "fake ended unexpectedly"},
 		{&cli.Failure{Kind: cli.Crashed, Agent: "fake", Code: 1}, "web", cli.Crashed, "fake ended unexpectedly"},
 		{&cli.Failure{Kind: cli.TimedOut, Agent: "fake", Cause: cli.ErrFromOutside}, "web", cli.TimedOut, "took too long"},
@@ -488,7 +488,7 @@ func TestASandboxThatGoesWhileAnAgentIsLookedFor(t *testing.T) {
 		}
 		s := newTestService(t, Options{RunEnvs: []RunEnv{web(place, one)}}, inState("one", cli.Authenticated))
 		menu := s.Menu(t.Context(), "web", nil)
-		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of One is not there: its image is gone. Nothing runs outside of it." {
+		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of One is missing: its image is gone. I run nothing outside of it: `ductor doctor` shows how to fix it." {
 			t.Errorf("the menu says %v", got)
 		}
 		closeService(t, s)

@@ -121,7 +121,8 @@ func TestWhatWasMissedIsEnded(t *testing.T) {
 		{name: "in time", away: 10 * time.Minute, gone: 10 * time.Minute},
 		{name: "before a turn that comes first", away: 10 * time.Minute, ask: 10*time.Minute + time.Second, gone: 10*time.Minute + time.Second},
 		{name: "not before it is there", away: 10 * time.Minute, ask: 9 * time.Minute, gone: 10 * time.Minute,
-			want: "The sandbox web of Fake is not there: Docker cannot be reached. Nothing runs outside of it."},
+			want: "The sandbox web of Fake is missing: Docker cannot be reached. I run nothing outside of it: " +
+				"`ductor doctor` shows how to fix it."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

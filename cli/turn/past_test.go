@@ -334,9 +334,9 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 		{cli.ExitStatus{Code: -15, By: cli.EndedByAge}, cli.TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedOrphaned}, cli.TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedByTerminated}, cli.Crashed, "ended from outside"},
-		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen}, cli.Crashed, "Fake ended unexpectedly (its end was not seen): the process that watched over it was killed."},
+		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen}, cli.Crashed, "Fake ended unexpectedly (for an unknown reason): the process that watched over it was killed."},
 		{cli.ExitStatus{Code: -9, Signal: true, OOM: true}, cli.Crashed, "(signal 9): there was too little memory for it; free some, or give its sandbox more."},
-		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen, OOM: true}, cli.Crashed, "Fake ended unexpectedly (its end was not seen): there was too little memory for it; free some, or give its sandbox more."},
+		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen, OOM: true}, cli.Crashed, "Fake ended unexpectedly (for an unknown reason): there was too little memory for it; free some, or give its sandbox more."},
 		{cli.ExitStatus{Code: 1}, cli.Crashed, "(exit code 1): last words."},
 	} {
 		synctest.Test(t, func(t *testing.T) {

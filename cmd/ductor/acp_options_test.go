@@ -53,7 +53,7 @@ func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	town.press("💻 From the terminal")
-	list := town.await("Sessions of the terminal")
+	list := town.await("Terminal sessions")
 	if !strings.Contains(list.Text, "“About begun in”") || strings.Contains(list.Text, "potatoes") {
 		t.Errorf("the list is %q", list.Text)
 	}

@@ -92,7 +92,7 @@ func TestAttackTheSettingsOfAProjectForAnACPAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	said = w.say(`[[text "never"]]`)
-	card := w.awaitSettings("cannot be allowed")
+	card := w.awaitSettings("so you can't allow it")
 	if card.HasButton("✅ Use them") {
 		t.Errorf("settings outside of the project can be allowed: %v", card.Keyboard)
 	}

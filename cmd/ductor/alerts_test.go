@@ -33,7 +33,7 @@ func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 		return n
 	}
 	town.start()
-	town.await("for today is spent")
+	town.await("of today's budget of")
 	town.stop()
 	town.start()
 	town.say(`[[text "in between"]]`)
@@ -41,8 +41,8 @@ func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 	town.stop()
 	town.cfg.Budget.Day = 100
 	town.start()
-	town.await("The budget of the day is no longer nearly spent.")
-	if n := count("At all of it nothing runs until midnight"); n != 1 {
+	town.await("There is room in today's budget again.")
+	if n := count("At 100 % nothing runs until midnight"); n != 1 {
 		t.Errorf("the owner was told %d times", n)
 	}
 }
@@ -58,7 +58,7 @@ func TestASoleUserIsWarnedOfABudgetOnce(t *testing.T) {
 	town.say(`two [[text "second"]]`)
 	town.awaitDone(2)
 	for _, m := range town.chat.View().FromBot() {
-		if strings.Contains(m.Text, "At all of it nothing runs until midnight") {
+		if strings.Contains(m.Text, "At 100 % nothing runs until midnight") {
 			t.Errorf("the owner is told again: %q", m.Text)
 		}
 	}

@@ -26,7 +26,7 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 		town.say(`[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`)
 		before := asked
 		asked = town.awaitMessage(func(m telegram.Message) bool {
-			return m.ID > before.ID && m.HasButton("✖ Do not answer")
+			return m.ID > before.ID && m.HasButton("✖ Don't answer")
 		})
 		town.awaitKnown(asked) // users are slower than that
 	}

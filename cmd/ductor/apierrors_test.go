@@ -53,7 +53,7 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 				{`[[error 403 delay=1ms]]`, "The model's API refused the account of " + name, "🔁 Run again"},
 				{`[[error 404 delay=1ms]]`, name + " does not know this model", "🔁 Run again"},
 				{`[[error 429 delay=1ms]]`, name + " has reached its usage limit", "🔁 Run again"},
-				{`[[error 500 delay=1ms]]`, name + " cannot answer, because its model's API failed", "🔁 Run again"},
+				{`[[error 500 delay=1ms]]`, name + " can't answer, because its model's API failed", "🔁 Run again"},
 				{`[[error 503 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
 				{`[[error 529 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
 				{`[[error 400 delay=1ms message="prompt is too long"]]`,
@@ -78,7 +78,7 @@ func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 		c.Agents.Default, c.Agents.Fallback, c.Recovery.RetryAfter = "codex", []cli.Agent{"claude"}, time.Hour
 	})
 	town.say(`[[error 500 delay=1ms]]`)
-	town.await("the model's API failed; it is asked again in ")
+	town.await("the model's API failed; next try in ")
 	town.press("✖ Cancel")
 	town.awaitButton("🤝 Go on with Claude")
 	town.say(`[[start]][[error 403 delay=1ms]]`)
@@ -136,7 +136,7 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 			town.chat.Person().SendPhoto(town.chat, []byte("\x89PNG\r\n\x1a\n"),
 				telegram.WithCaption(`what is this? [[text "I cannot see it."]]`))
 			m := town.awaitAnswer("I cannot see it.")
-			if !strings.Contains(m.Text, "⚠️ "+name+" takes no pictures, so it gets only the path of the file") {
+			if !strings.Contains(m.Text, "⚠️ "+name+" can't take pictures, so it gets only the path of the file") {
 				t.Errorf("the card says %q", m.Text)
 			}
 			if read := promptsOf(t, "gemini"); len(read) != 1 || !strings.Contains(read[0], "what is this?") ||

@@ -14,13 +14,12 @@ func attachCommand(env config.Environment) *cobra.Command {
 	var lines bool
 	cmd := &cobra.Command{
 		Use:   "attach [CONVERSATION]",
-		Short: "Open a conversation in this terminal, as its owner",
-		Long: "Open a conversation in this terminal, as its owner: see the stream, write prompts, decide, while " +
-			"the chat stays live.\n" +
-			"CONVERSATION is the title of its session, the beginning of it, or its number as chat/topic. " +
-			"Without one it is your\n" +
-			"private chat with the bot.\n\n" +
-			"In a pipe it prints plain lines, and standard input up to its end is one prompt:\n" +
+		Short: "Open a chat in this terminal, beside the phone",
+		Long: "Open a chat in this terminal: follow it, send prompts and answer approvals, beside the phone.\n" +
+			"CONVERSATION is the title of the chat's session, the beginning of it, or the ID of the chat as " +
+			"chat/topic.\n" +
+			"Without it, your private chat with the bot opens.\n\n" +
+			"In a pipe, plain lines are printed, and all of standard input is one prompt:\n" +
 			"  echo \"fix the tests\" | ductor attach",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +34,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 			return client.Attach(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&lines, "lines", false, "in a pipe, each line is a prompt")
+	cmd.Flags().BoolVar(&lines, "lines", false, "in a pipe, send each line as a prompt of its own")
 	from = sourceOf(cmd, env)
 	return cmd
 }

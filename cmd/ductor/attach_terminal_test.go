@@ -111,7 +111,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	}
 
 	desk.enter("/model codex")
-	desk.shows("From your next message on: Codex")
+	desk.shows("Your next message goes to Codex")
 	_, _ = desk.tty.WriteString("\x03")
 	if code := desk.exit(); code != exitOK {
 		t.Errorf("it exits with %d", code)

@@ -53,8 +53,8 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	desk.awaitNotice("You, at the terminal:\n/model codex")
 	town.say("/consult codex Which lock?")
 	desk.awaitNotice("In the chat:\n/consult codex Which lock?")
-	desk.awaitNotice("From your next message on: Codex")
-	town.await("From your next message on: Codex")
+	desk.awaitNotice("Your next message goes to Codex")
+	town.await("Your next message goes to Codex")
 	town.await("You, at the terminal:\n/model codex")
 	if r := desk.say("c2", "/nonsense"); !strings.Contains(r.Error, "not a command") {
 		t.Errorf("the reply to an unknown command: %+v", r)
@@ -73,7 +73,7 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	again := town.attach() // a second terminal gets the same
 	again.awaitEntry(wire.StateDone, "It is **done**.")
 	again.awaitEntry(wire.StateDone, "And this too.")
-	again.awaitNotice("From your next message on: Codex")
+	again.awaitNotice("Your next message goes to Codex")
 	e = again.awaitEntry(wire.StateDone, "after the tool")
 	if len(e.Tools) != 1 || e.Answer[:e.Tools[0].Offset] != "What came before, " {
 		t.Errorf("the answer is %q with %+v", e.Answer, e.Tools)
@@ -333,8 +333,8 @@ func TestACommandOfATerminalRunsOnce(t *testing.T) {
 	o := surroundings(t, nil).ordeal(1)
 	desk := o.attach()
 	desk.say("c1", "/model codex")
-	desk.awaitNotice("From your next message on: Codex")
-	eventually(t, "the answer in the chat", func() bool { return o.shown("From your next message on: Codex") == 1 })
+	desk.awaitNotice("Your next message goes to Codex")
+	eventually(t, "the answer in the chat", func() bool { return o.shown("Your next message goes to Codex") == 1 })
 	desk.ask(wire.Request{Command: &wire.Command{ID: "c2", Text: "/permissions plan"}})
 	o.daemon.kill() // perhaps before the command, perhaps after it
 	o.rise()
@@ -347,7 +347,7 @@ func TestACommandOfATerminalRunsOnce(t *testing.T) {
 	if e := desk.awaitEntry(wire.StateDone, "and on"); e.Agent != "codex" {
 		t.Errorf("the entry: %+v", e)
 	}
-	for _, part := range []string{"/model codex", "From your next message on: Codex", "/permissions plan"} {
+	for _, part := range []string{"/model codex", "Your next message goes to Codex", "/permissions plan"} {
 		if n := o.shown(part); n > 1 || n == 0 && part != "/permissions plan" {
 			t.Errorf("the chat shows %q %d times", part, n)
 		}

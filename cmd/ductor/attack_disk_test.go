@@ -143,7 +143,7 @@ func (s *failingDisk) fillDisk() {
 		s.t.Fatal(err)
 	}
 	s.await("of a full disk")
-	s.await("Directory: ") // the answer to /status
+	s.await("Folder: ") // the answer to /status
 	if err := s.srv.AwaitAcknowledged(s.soon()); err != nil {
 		s.t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (town *town) linkedDirectory() {
 		town.t.Fatal(err)
 	}
 	town.say(`[[tool cmd="touch out"]] [[text "it ran"]]`)
-	town.await("The working directory cannot be used")
+	town.await("The agent's folder can't be used")
 	if files, err := os.ReadDir(outside); err != nil || len(files) != 0 {
 		town.t.Errorf("outside of the roots there is %v, %v", files, err)
 	}

@@ -85,7 +85,7 @@ func TestCrashesOverWhatWasStoredEnd(t *testing.T) {
 		d = startDaemon(t, "run", "-c", path)
 	}
 	town.await("Given up: ductor crashed more than once while this ran")
-	if _, err := other.AwaitText(town.soon(), "I crashed more than once while I dealt with this"); err != nil {
+	if _, err := other.AwaitText(town.soon(), "I crashed more than once on this message"); err != nil {
 		town.fatal(err)
 	}
 	town.say(`[[start]] [[text "serving on"]]`)

@@ -38,7 +38,7 @@ func TestAttackAnEditsCardShowsWhereALinkLeads(t *testing.T) {
 	outside := town.linked()
 	for i, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		town.say("/model %s", agent)
-		town.await("From your next message on: " + capital(agent))
+		town.await("Your next message goes to " + capital(agent))
 		project := town.cfg.Projects.DefaultDir
 		town.say(`[[start]] [[write path="%s/docs/authorized_keys" text="key"]] [[text "that was all"]]`, project)
 		town.denyOutside(filepath.Join(outside, "authorized_keys"))

@@ -19,7 +19,7 @@ type team struct {
 	owner, member *telegram.Person
 }
 
-const membersOnly = "Only users listed in allowed_users may do this"
+const membersOnly = "Only users whom the owner listed may do this"
 
 func newTeam(t *testing.T) *team {
 	t.Helper()
@@ -111,7 +111,7 @@ func (x *team) checkRights() {
 	x.awaitNoButton("⛔ Deny")
 
 	x.owner.Send(x.group, "/permissions ask")
-	x.await("ask: asks here, with buttons")
+	x.await("ask: asks you before it writes")
 	x.owner.Send(x.group, touch+` [[text "the owner allowed it"]]`)
 	asked = x.awaitButton("Allow this session…")
 	x.checkRejected(asked, "Allow this session…")
@@ -168,7 +168,7 @@ func (x *team) checkTurns() {
 		x.presses(x.member, queued, "✖ Cancel") // the member's own prompt
 		x.awaitNoButton("✖ Cancel")
 		x.member.Send(x.group, "/abort")
-		x.awaitCount(i+1, "Nothing of yours runs or waits here")
+		x.awaitCount(i+1, "You have nothing running or queued here")
 
 		x.owner.Send(x.group, "/queue queue")
 		x.awaitCount(2*i+2, "A message that comes while the agent works")

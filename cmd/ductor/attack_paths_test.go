@@ -81,7 +81,7 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 	traps, answered := town.traps(own), map[telegram.MessageID]bool{}
 	for i, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		town.say("/model %s", agent)
-		town.await("From your next message on: " + capital(agent))
+		town.await("Your next message goes to " + capital(agent))
 		script := fmt.Sprintf(`[[start]] [[write path="%s" text="x"]]`, filepath.Join(project, agent+".txt"))
 		for _, path := range traps {
 			script += fmt.Sprintf(` [[write path="%s" text="%s"]]`, path, agent)

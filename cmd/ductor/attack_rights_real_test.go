@@ -35,7 +35,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			t.Cleanup(w.client.CloseIdleConnections)
 			w.say("/permissions bypass")
 			w.press("Yes, bypass everything")
-			w.await("everything goes through")
+			w.await("bypass: never asks")
 			w.say(`[[start]] [[tool cmd="touch attended"]] [[text "that was all"]]`)
 			w.await("that was all")
 			awaitFile(t, w.file("attended"))

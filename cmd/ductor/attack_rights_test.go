@@ -103,7 +103,7 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	w.await("a rule is made")
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
-	w.await("everything goes through")
+	w.await("bypass: never asks")
 	if err := os.Remove(w.file("mine")); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (w *webhookTown) workInBypass(name string) (goOn func()) {
 	w.t.Helper()
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
-	w.await("everything goes through")
+	w.await("bypass: never asks")
 	w.say(
 		`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
 	awaitFile(w.t, w.file("begun-"+name))

@@ -31,8 +31,8 @@ func TestATurnStartsWithoutAServerThatHangs(t *testing.T) {
 	town.say(`[[start]] [[text "first answer"]]`)
 	first := town.awaitDone(1)
 	for _, want := range []string{"first answer", "without the MCP server hangs: no answer within 1s",
-		"without the MCP server garbage: what it answers is not MCP",
-		"without the MCP server many: it offers 501 tools, and 128 are the limit"} {
+		"without the MCP server garbage: it doesn't speak MCP",
+		"without the MCP server many: it offers 501 tools; the limit is 128"} {
 		if !strings.Contains(first.Text, want) {
 			t.Errorf("the card lacks %q: %q", want, first.Text)
 		}

@@ -41,7 +41,7 @@ func TestAttackFromTheTerminalIntoOtherChats(t *testing.T) {
 	theirs.say("/new")
 	theirs.await("New session")
 	theirs.say("/sessions")
-	theirs.press(theirs.await("Press one to open it").Keyboard[0][0].Text)
+	theirs.press(theirs.await("Tap one to open it").Keyboard[0][0].Text)
 	theirs.press("🗑 Delete")
 	theirs.await("Delete \"what all earn")
 	theirs.press("🗑 Delete")
@@ -72,7 +72,7 @@ func TestAttackFromTheTerminalIntoOtherChats(t *testing.T) {
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")
-	if list := town.await("Sessions of the terminal"); strings.Contains(list.Text, "in another chat") ||
+	if list := town.await("Terminal sessions"); strings.Contains(list.Text, "in another chat") ||
 		strings.Contains(list.Text, "\n2. ") || !strings.Contains(list.Text,
 		"1. Claude, just now\n    “begun in a terminal”") {
 		t.Errorf("the list is %q", list.Text)

@@ -29,7 +29,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "List what agents asked for and did, who decided, and what users changed",
+		Short: "List approvals, who decided them, what ran without asking, and what users changed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if since <= 0 || limit <= 0 {
@@ -58,9 +58,9 @@ func auditCommand(env config.Environment) *cobra.Command {
 			return writeAudit(cmd.OutOrStdout(), entries)
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", 7*24*time.Hour, "how far back to look")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "how many entries to list, the newest of them")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write an object a line, for programs")
+	cmd.Flags().DurationVar(&since, "since", 7*24*time.Hour, "list entries of this time until now")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "list at most this many entries, the newest ones")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	from = sourceOf(cmd, env)
 	return cmd
 }

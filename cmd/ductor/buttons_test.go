@@ -51,10 +51,10 @@ func TestASilentAgentIsNoticed(t *testing.T) {
 		`[[start]] [[text "working"]] [[tool cmd="touch began; until test -e go; do sleep 0.1; done"]] [[text "it goes on"]]`)
 	awaitFile(t, filepath.Join(dir, "began"))
 	notice := town.await("has been silent for")
-	if !strings.Contains(notice.Text, "Under way: ") {
+	if !strings.Contains(notice.Text, "Running: ") {
 		t.Errorf("the notice says %q", notice.Text)
 	}
-	if a := town.pressOn(notice, "⏳ Wait"); a.Text != "I wait for it." {
+	if a := town.pressOn(notice, "⏳ Wait"); a.Text != "OK, I'll wait." {
 		t.Errorf("the press is answered with %q", a.Text)
 	}
 	town.makeFile("go", nil)

@@ -110,7 +110,7 @@ func TestAWriteThatTheCardShowsIsAllowedAtOnce(t *testing.T) {
 				t.Errorf("%s: the card does not show %q: %q", name, part, card.Text)
 			}
 		}
-		for _, noise := range []string{"Not all of it", "rawInput", "toolCall", "_meta", "Create file"} {
+		for _, noise := range []string{"This is cut off here", "rawInput", "toolCall", "_meta", "Create file"} {
 			if strings.Contains(card.Text, noise) {
 				t.Errorf("%s: the card shows %q: %q", name, noise, card.Text)
 			}
@@ -190,7 +190,7 @@ func TestTheCardOfACommandShowsTheCommand(t *testing.T) {
 			a := agentTown(t, agent)
 			c.params = strings.ReplaceAll(c.params, "DIR", a.cfg.Projects.DefaultDir)
 			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] +
-				" run this command?\nmake x\nIt says: Build it\nIf you do not decide by "
+				" run this command?\nmake x\nIt says: Build it\nIf you don't answer by "
 			card := a.request(c.kind, c.params)
 			if !strings.HasPrefix(card.Text, want) || strings.Count(card.Text, "\n") != 3 ||
 				card.HasButton("📄 Full text") {

@@ -45,7 +45,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.sh(
 		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo staged > s.txt; git add s.txt`)
 	town.say("/checkpoint the start")
-	town.await("Remembered: 📌 the start")
+	town.await("Checkpoint saved: 📌 the start")
 	before := town.sh("git write-tree; git status --porcelain")
 	town.say(
 		`Change it. [[start]] [[ask cmd="echo two >> a.txt; echo new > n.txt; echo i > x.log"]] [[text "changed"]]`)
@@ -73,7 +73,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		t.Errorf("a commit of what is undone: %q", a.Text)
 	}
 	town.press("↪️ Redo")
-	town.await("↪️ Done again. 2 files are as the turn left them.")
+	town.await("↪️ Redone. 2 files are as they were after the turn.")
 	if a := town.pressOn(card, "↪️ Redo"); a.Text != "This is not undone." {
 		t.Errorf("done again once more: %q", a.Text)
 	}
@@ -108,7 +108,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		t.Error("a file that came later is still there")
 	}
 	town.say("/diff a.txt")
-	town.await("Nothing differs.")
+	town.await("Nothing has changed.")
 	town.press("Commit")
 	town.await("1 file +0 -1")
 }
@@ -135,7 +135,7 @@ func TestFilesReturnToEitherSideOfATurn(t *testing.T) {
 		{"⏪ Before it", "2 files are as they were then: Before “Make two", "a.txt\n"},
 		{"⏩ After it", "1 file is as it was then: After “Make two", "a.txt\ntwo.txt\n"},
 	} {
-		town.awaitAfter(town.say("/sessions"), "Sessions of this chat")
+		town.awaitAfter(town.say("/sessions"), "Sessions in this chat")
 		town.pressThat("1. ")
 		town.press("⏪ Files…")
 		town.pressThat("Before “Make two")
@@ -164,7 +164,7 @@ func (town *town) pressThat(begins string) {
 }
 
 func isPoints(m telegram.Message) bool {
-	return strings.HasPrefix(m.Text, "Press a checkpoint or a turn")
+	return strings.HasPrefix(m.Text, "Tap a checkpoint or a turn")
 }
 
 // The buttons below the picture or file of a diff show it in the other theme, and show the changes since the
@@ -191,7 +191,7 @@ func TestTheButtonsBelowADiff(t *testing.T) {
 	if bytes.Equal(shown, darkShown) || !bytes.Equal(shown, againShown) || dark.ReplyTo != light.ID {
 		t.Errorf("the pictures have %d, %d and %d bytes", len(shown), len(darkShown), len(againShown))
 	}
-	if a := town.pressOn(dark, "Session"); a.Text != "Nothing is kept of these changes any more." {
+	if a := town.pressOn(dark, "Session"); a.Text != "These changes are no longer stored." {
 		t.Errorf("since the session: %q", a.Text)
 	}
 	town.pressOn(dark, "✓ Commit")

@@ -182,7 +182,7 @@ func TestTheModelMenuDoesNotWaitForAgents(t *testing.T) {
 		}
 	})
 	town.say("/model")
-	town.await("Codex: looking up its models…")
+	town.await("Codex: loading models…")
 	town.say(`[[text "meanwhile an answer"]]`)
 	town.await("meanwhile an answer")
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
@@ -208,7 +208,7 @@ func TestPermissionsInTheChat(t *testing.T) {
 	}
 
 	town.say("/permissions accept-edits")
-	town.await("accept-edits: edits in the working directory go through.")
+	town.await("accept-edits: edits files in its folder without asking.")
 	town.say("%s", write+"[[history]]")
 	if m := town.awaitDone(2); strings.Contains(m.Text, "denied") || strings.Count(m.Text, "that was all") < 2 {
 		t.Errorf("the same session in another mode says %q", m.Text)
@@ -220,7 +220,7 @@ func TestPermissionsInTheChat(t *testing.T) {
 	town.say("/permissions")
 	town.press("bypass")
 	town.press("Yes, bypass everything")
-	town.await("bypass: everything goes through.")
+	town.await("bypass: never asks.")
 	town.say(`[[ask "touch asked"]][[text "asked"]]`)
 	if m := town.awaitDone(3); strings.Contains(m.Text, "denied") {
 		t.Errorf("in bypass the card says %q", m.Text)

@@ -17,7 +17,7 @@ func TestAPromptIsNotSentIfTheContextCouldNotBeShortened(t *testing.T) {
 	town.say("this cannot be compacted %s", ran+tooLong)
 	town.press("🗜 Compact and continue")
 	town.await("Error during compaction")
-	card := town.await("was not shortened, so the prompt was not sent")
+	card := town.await("was not compacted, so the prompt was not sent")
 	if !card.HasButton("🌱 New session with a summary") {
 		t.Errorf("the card has %v", card.Keyboard)
 	}
@@ -53,7 +53,7 @@ func TestGeminiIsCompactedByItsOwnSummary(t *testing.T) {
 		c.Agents.Default, c.Agents.Fallback, c.Sessions.HandoffTokens = "gemini", nil, 500
 	})
 	planAloud(town, 0)
-	text := town.answer("/compact keep the plan", "begins a new session with its next prompt")
+	text := town.answer("/compact keep the plan", "starts a new session that gets")
 	if strings.Contains(text, "Your next message") || strings.Contains(text, "left out") {
 		t.Errorf("it says %q", text)
 	}

@@ -59,7 +59,7 @@ func TestALongTurnAnnouncesItsEnd(t *testing.T) {
 		t.Errorf("%q replies to %d, not %d", end.Text, end.ReplyTo, prompt.ID)
 	}
 	town.say("/notify never")
-	town.await("Set. A message that announces the end: no turn")
+	town.await("Set. I notify you: never.")
 	town.say("/status")
 	town.await("Nothing is running")
 	town.say(`[[start]] [[text "again"]] [[tool cmd="sleep 11"]] [[text "the work is over twice"]]`)
@@ -98,7 +98,7 @@ func TestTheStepsOfATurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, err := other.Person().TapData(theirs, data).Answer(town.soon())
-			if err != nil || a.Text != "This button no longer does anything." {
+			if err != nil || a.Text != "This button no longer works." {
 				t.Errorf("a press in another chat is answered with %q: %v", a.Text, err)
 			}
 			town.pressOn(card, "🪜 Steps")

@@ -16,7 +16,7 @@ import (
 func TestAChatConsultsAModel(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say("/consult")
-	town.await("/consult followed by a model")
+	town.await("Ask another model while your agent goes on")
 	town.say(`/consult codex Is it so? [[text "It *is* so:"]] [[text "\n\n- a"]]`)
 	m := town.await("💬 Codex")
 	if !strings.Contains(m.Text, "It is so:") || !strings.Contains(m.Text, "it couldn't read files") ||
@@ -36,7 +36,7 @@ func TestAChatConsultsAModel(t *testing.T) {
 	town.say("/consult codx what?")
 	town.await("codex")
 	town.say(`/consult @other Long? [[sleep 1m]] [[text "never"]]`)
-	town.await("Waiting for the answer of Codex…\nCodex can't read files here, so put what it needs into your")
+	town.await("Waiting for Codex to answer…\nCodex can't read files here, so put what it needs into your")
 	town.say("/abort")
 	town.await("1 question to a model has ended.")
 	town.await("Stopped: there is no answer.")
@@ -58,16 +58,16 @@ func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
 	say(`/consult codex Which lock? [[text "A mutex."]]`)
 	answer := town.await("A mutex.")
 	a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude")
-	if err != nil || !strings.Contains(a.Text, "change nothing here") {
+	if err != nil || !strings.Contains(a.Text, "not change anything") {
 		t.Errorf("a viewer: %+v, %v", a, err)
 	}
 	say("/model codex")
-	town.await("next message on: Codex")
+	town.await("next message goes to Codex")
 	if a := town.pressAs(ann, answer, "➡️ Give to Claude"); !strings.Contains(a.Text, "This chat uses Codex now") {
 		t.Errorf("after another agent was chosen: %q", a.Text)
 	}
 	say("/model claude")
-	town.await("next message on: Claude")
+	town.await("next message goes to Claude")
 	town.leave()
 	town.start()
 	if a := town.pressAs(ann, town.awaitButton("➡️ Give to Codex"), "➡️ Give to Codex"); !strings.Contains(a.Text,
@@ -83,12 +83,12 @@ func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
 	if !strings.Contains(a.Text, "already") {
 		t.Errorf("a second press: %q", a.Text)
 	}
-	town.pressAs(ann, answer, "💬 Ask on")
+	town.pressAs(ann, answer, "💬 Ask more")
 	how := town.await("Reply to this message with your next question to Codex.")
 	say(`And why? [[text "It is simple."]]`, telegram.ReplyTo(how.ID))
 	town.await("It is simple.")
 	say("/sessions")
-	list := town.await("Press one to open it")
+	list := town.await("Tap one to open it")
 	town.pressAs(ann, list, list.Keyboard[0][0].Text)
 	town.await("> Codex was asked: And why?")
 	prompts := town.asked(in)
@@ -119,7 +119,7 @@ func TestAGroupAnswers(t *testing.T) {
 	town.say(`/group Which is it? [[text "It is this."]]`)
 	m := town.await("These models answer side by side: Claude, Codex, Gemini. Then Claude concludes.")
 	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") || !strings.Contains(m.Text, "That is about $0.2") ||
-		!strings.Contains(m.Text, "The price of 2 of them is not known here.") {
+		!strings.Contains(m.Text, "I don't know the price of 2 of them.") {
 		t.Errorf("the offer: %q", m.Text)
 	}
 	town.press("2 rounds")
@@ -129,7 +129,7 @@ func TestAGroupAnswers(t *testing.T) {
 	town.say("/model")
 	town.awaitButton("✓ Claude")
 	town.press("✓ Claude")
-	town.await("reads 200.0k tokens, $5.00 in, $25.00 out per million")
+	town.await("200.0k tokens of context, $5.00 in, $25.00 out per million")
 	town.say(`/group Again? [[text "x"]]`)
 	town.awaitButton("▶️ Begin")
 	town.press("✖ Cancel")
@@ -140,7 +140,7 @@ func TestAGroupAnswers(t *testing.T) {
 	town.await("⚖️ Conclusion of Codex")
 	for text, want := range map[string]string{
 		"/consult codex,gemini":                           "What do you want to ask Codex, Gemini?",
-		"/consult claude,codex,gemini,copilot,claude so?": "A group takes at most 4 models.",
+		"/consult claude,codex,gemini,copilot,claude so?": "A group can have at most 4 models.",
 		"/consult codex,gemni so?":                        "gemini",
 		"/group":                                          "/consult codex,gemini",
 	} {
@@ -158,12 +158,12 @@ func TestAQuestionOutlivesARestart(t *testing.T) {
 	town.say(`hello [[text "the first answer"]]`)
 	town.awaitDone(1)
 	town.say(`/consult codex Long? [[sleep 1m]] [[text "never"]]`)
-	town.await("Waiting for the answer of Codex")
+	town.await("Waiting for Codex to answer")
 	town.leave()
 	town.start()
 	town.await("ductor was restarted before the answer of Codex came.")
 	town.press("🔁 Ask again")
-	town.await("Waiting for the answer of Codex")
+	town.await("Waiting for Codex to answer")
 	town.press("⏹ Stop")
 	town.await("Stopped: there is no answer.")
 	town.leave()
@@ -192,7 +192,7 @@ func TestTheFileOfALongAnswerIsWhole(t *testing.T) {
 			!strings.Contains(string(data), want) {
 			t.Errorf("the file has %d bytes: %.60q", len(data), data)
 		}
-		town.awaitAfter(asked, "in short, the file has all of it")
+		town.awaitAfter(asked, "shortened; the file has all of it")
 		town.awaitAfter(asked, want)
 	}
 }

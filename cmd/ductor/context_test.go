@@ -15,10 +15,10 @@ import (
 func TestTheContextOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, want := range map[string]struct{ context, compacted, commands string }{
-		"claude":  {"System prompt: ", "The context is shortened: ", "/code-review: "},
-		"codex":   {"tokens of ", "The context is shortened: ", "$skill-creator: "},
-		"gemini":  {"has not said how full it is", "is told 3 turns there", "/about: "},
-		"copilot": {"tokens of ", "The context is shortened: ", "/security-review: "},
+		"claude":  {"System prompt: ", "The context is compacted: ", "/code-review: "},
+		"codex":   {"tokens of ", "The context is compacted: ", "$skill-creator: "},
+		"gemini":  {"hasn't reported how full its context is", "gets 3 turns of this one", "/about: "},
+		"copilot": {"tokens of ", "The context is compacted: ", "/security-review: "},
 	} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, nil)

@@ -25,7 +25,7 @@ func TestJobsInTheChat(t *testing.T) {
 
 	restart()
 	town.press("✏️ Change")
-	town.await("\nProject: as the chat\nModel: as the chat\n\n") // and no other fields
+	town.await("\nProject: same as the chat\nModel: same as the chat\n\n") // and no other fields
 	town.press("⚙️ More")
 	town.press("Name")
 	m := town.await("Reply to this message with its new name.")
@@ -33,7 +33,7 @@ func TestJobsInTheChat(t *testing.T) {
 	town.chat.Person().Send(town.chat, "CI report", telegram.ReplyTo(m.ID))
 	town.await("New job: CI report")
 	town.press("✅ Add")
-	town.await("never ran yet")
+	town.await("hasn't run yet")
 
 	restart()
 	page := town.await("⏰ CI report\nevery weekday")
@@ -53,7 +53,7 @@ func TestJobsInTheChat(t *testing.T) {
 	}
 
 	town.press("📜 History")
-	town.await("The last runs, the newest first.\n\n✓")
+	town.await("The last runs, newest first.\n\n✓")
 	town.press("‹ Back")
 	restart()
 	town.press("⏸ Pause")
@@ -71,7 +71,7 @@ func TestTheSameResultDisturbsNobody(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Jobs = map[string]heartbeat.JobSettings{"ci": job("*/10 * * * * *", `[[text "all green"]]`)}
 	})
-	m := town.await("🔁 The same on ")
+	m := town.await("🔁 Same result as on ")
 	if !strings.Contains(m.Text, "⏰ ci\n") || !strings.Contains(m.Text, "all green") {
 		t.Errorf("the result says %q", m.Text)
 	}

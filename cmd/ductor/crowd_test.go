@@ -141,7 +141,7 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {
 	town := newTown(t, nil)
 	town.chat.Person().SendVoice(town.chat, []byte("hello"))
-	if m := town.await("I cannot listen yet"); !strings.Contains(m.Text, "ffmpeg") {
+	if m := town.await("I can't understand speech yet"); !strings.Contains(m.Text, "ffmpeg") {
 		t.Errorf("the hint names nothing that reads a voice message: %s", m.Text)
 	}
 	town.chat.Person().SendSticker(town.chat, "👍")

@@ -246,7 +246,7 @@ func TestADatabaseThatLostItsLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDamagedTown(t, map[bool]backedUp{true: early}[name == "gone"], true)
 			w.damage(how)
-			w.await("its log is gone or damaged")
+			w.await("log is missing or damaged")
 			w.checkMovedAside()
 			w.checkChatWorks()
 		})

@@ -33,7 +33,7 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 	var browser bool
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Serve a page on this machine that shows what ductor does, and changes nothing",
+		Short: "Show in the browser what ductor does and did (read-only)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := from.load()
@@ -53,8 +53,8 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 				cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "the address to serve at, on this machine only")
-	cmd.Flags().BoolVar(&browser, "open", true, "open a browser where there is a screen")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "listen on this address of this machine")
+	cmd.Flags().BoolVar(&browser, "open", true, "open the browser, if there is a screen")
 	from = sourceOf(cmd, env)
 	return cmd
 }

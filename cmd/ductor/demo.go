@@ -31,12 +31,12 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&opts.scripted, "scripted", false,
-		"use the scripted agent alone, even if a real one is logged in")
+		"use only the scripted agent, even if a real one is logged in")
 	cmd.Flags().StringVar(&opts.dir, "dir", "",
-		"the directory the agents work in (default: a small project, which goes with the demo)")
-	cmd.Flags().StringVar(&opts.addr, "addr", "127.0.0.1:0", "where the page listens; port 0 is any free one")
+		"let the agents work in this directory (default: a small sample project)")
+	cmd.Flags().StringVar(&opts.addr, "addr", "127.0.0.1:0", "listen on this address; port 0 picks a free port")
 	cmd.Flags().BoolVar(&opts.browser, "open", true, "open the page in the browser")
-	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "show ductor's own log")
+	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "print ductor's log")
 	cmd.Flags().BoolVar(&terminal, "terminal", false, "")
 	cmd.Flags().Lookup("terminal").Hidden = true
 	return cmd

@@ -214,7 +214,7 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 			press(page, key("Which agent", "Codex"))
 			press(page, key("Which model of Codex?", ""))
 			press(page, key("How hard should", "high"))
-			page.AwaitText("#messages", "From your next message on")
+			page.AwaitText("#messages", "Your next message goes to")
 		case 7:
 			press(page, key("May Gemini", "Allow once"))
 		}
@@ -258,7 +258,7 @@ func tryOwnPrompts(page *browsertest.Page) {
 	page.AwaitText("#messages", "ductor setup")
 	say("/model codex")
 	page.Await(
-		`[...document.querySelectorAll(".message.in")].at(-1).innerText.includes("From your next message on: Codex")`)
+		`[...document.querySelectorAll(".message.in")].at(-1).innerText.includes("Your next message goes to Codex")`)
 	say("And noodles?")
 	page.AwaitText("#messages", "You asked: “And noodles?”")
 	say("/sessions")

@@ -18,7 +18,7 @@ func doctorCommand(env config.Environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is missing, one line a check, with the fix",
+		Short: "Check the installation and print a fix for each problem",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			write := doctor.Findings.WriteText
@@ -29,7 +29,7 @@ func doctorCommand(env config.Environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false,
-		"write an array of objects with name, state, text and fix, for programs")
+		"print a JSON array of objects with name, state, text and fix")
 	from = sourceOf(cmd, env)
 	return cmd
 }

@@ -50,11 +50,11 @@ func TestTheDoctorInTheChat(t *testing.T) {
 	town.say("/doctor")
 	report := town.await("checks passed.")
 	if !slices.ContainsFunc(town.srv.Calls(), func(c telegram.Call) bool {
-		return c.Method == "sendMessage" && strings.Contains(fmt.Sprint(c.Params), "I check the set-up…")
+		return c.Method == "sendMessage" && strings.Contains(fmt.Sprint(c.Params), "Checking my setup…")
 	}) {
 		t.Error("nothing answered at once")
 	}
-	for _, want := range []string{"⚠️ agent codex: not found", "Fix: do that and log in to it"} {
+	for _, want := range []string{"⚠️ agent codex: not found", "Fix: install it and log in to it"} {
 		if !strings.Contains(report.Text, want) {
 			t.Errorf("no %q in\n%s", want, report.Text)
 		}
@@ -70,7 +70,7 @@ func TestTheDoctorInTheChat(t *testing.T) {
 	}
 	group := town.srv.Group(-5, "Team")
 	town.chat.Person().Send(group, "/doctor@ductor_bot")
-	if _, err := group.AwaitText(town.soon(), "Write this to me in our private chat"); err != nil {
+	if _, err := group.AwaitText(town.soon(), "Send me this in our private chat"); err != nil {
 		town.fatal(err)
 	}
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
@@ -79,14 +79,14 @@ func TestTheDoctorInTheChat(t *testing.T) {
 	amend(t, path, `path = "/no/such/codex"`, fmt.Sprintf("path = %q", slow))
 	d = startDaemon(t, "run", "-c", path)
 	town.say("/doctor")
-	town.await("I check the set-up…")
+	town.await("Checking my setup…")
 	town.say("/doctor")
-	town.await("The checks run already")
+	town.await("The checks are already running")
 	d.kill()
 	startDaemon(t, "run", "-c", path)
-	town.await("ductor was restarted before the checks ended.")
+	town.await("ductor was restarted before the checks finished.")
 	for _, m := range town.chat.View().FromBot() {
-		if strings.Contains(m.Text, "I check the set-up…") {
+		if strings.Contains(m.Text, "Checking my setup…") {
 			t.Error("a message waits for ever")
 		}
 	}

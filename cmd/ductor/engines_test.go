@@ -202,7 +202,7 @@ func (s *seat) awaitAnswered() telegram.Message {
 func (s *seat) awaitRefusal(words ...string) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
-		return m.ID > s.asked.ID && strings.Contains(m.Text, "Nothing runs outside of it")
+		return m.ID > s.asked.ID && strings.Contains(m.Text, "I run nothing outside of it")
 	})
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, said(s.chat.View()))

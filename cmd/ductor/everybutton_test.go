@@ -184,8 +184,8 @@ func TestEveryButtonIsPressed(t *testing.T) {
 		town.awaitMessage(func(m telegram.Message) bool { return m.ID > sent.ID && m.HasButton("🖼 Table, dark") })
 	})
 	p.pressScreen("changes", func() {
-		town.answer("/checkpoint here", "Remembered")
-		town.answer("/checkpoint list", "Press a checkpoint")
+		town.answer("/checkpoint here", "Checkpoint saved")
+		town.answer("/checkpoint list", "Tap a checkpoint")
 	})
 	p.pressScreen("files", func() { town.answer("/files sub", "📁") })
 	p.pressScreen("usage", func() { town.answer("/usage", "by day") })
@@ -212,7 +212,7 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	p.pressScreen("sessions", func() {
 		town.answer("/new", "New session")
 		town.awaitAfter(town.say(`[[start]] [[text "of a session"]]`), "of a session")
-		town.answer("/sessions", "Sessions of this chat")
+		town.answer("/sessions", "Sessions in this chat")
 	})
 	p.pressScreen("agent", func() { town.answer("/context", "Context of") })
 	p.pressScreen("agent", func() { town.answer("/cmd", "Commands and skills of") })
@@ -221,7 +221,7 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	alike := map[string]string{
 		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs",
 		"Keep planning, with a reason…": "Deny with reason…",
-		"▶️ Run it without":             "🗜 Shorten it",
+		"▶️ Without arguments":          "🗜 Compact",
 	}
 	tests := sourcesOfTests(t)
 	for _, r := range p.rows {

@@ -32,7 +32,7 @@ func TestExactModelIDs(t *testing.T) {
 		"claude-opus-4-8": "claude-opus-4-8", "claude/claude-sonnet-5": "claude-sonnet-5",
 		"claude-opus-4-7 high": "claude-opus-4-7", "old": "claude-opus-4-1",
 	} {
-		town.awaitAfter(town.say("/model %s", name), "From your next message on: Claude · "+model)
+		town.awaitAfter(town.say("/model %s", name), "Your next message goes to Claude · "+model)
 		check(model)
 	}
 	town.say("@claude/claude-opus-4-5 [[text \"only this\"]]")
@@ -45,7 +45,7 @@ func TestExactModelIDs(t *testing.T) {
 		t.Errorf("it says %q", mistyped.Text)
 	}
 	town.pressOn(mistyped, "claude/sonnet")
-	town.await("From your next message on: Claude · sonnet")
+	town.await("Your next message goes to Claude · sonnet")
 	check("claude-sonnet-5")
 }
 

@@ -205,7 +205,7 @@ func TestNoSecretIsInTheLogOrInTheDatabase(t *testing.T) {
 	}
 	town.srv.Inject(telegram.Fault{Method: "sendMessage", Kind: telegram.TooMany, RetryAfter: 1})
 	town.say("/status")
-	town.await("Directory")
+	town.await("Folder")
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
 	for _, name := range []string{app.DatabaseFile, environment.UploadsDir} {

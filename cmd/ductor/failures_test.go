@@ -46,7 +46,7 @@ func failures() map[string]failure {
 			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.",
 				"1 command ran before that."}, buttons: []string{"🔁 Run again"}},
 		"unreadable": {change: bypass, script: ran + `[[garbage]][[silent]]`, runs: 1,
-			says:    []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."},
+			says:    []string{"Claude wrote something that ductor can't read: one line", "1 command ran before that."},
 			buttons: []string{"🔁 Run again"}},
 		"context full": {change: bypass, script: ran +
 			`[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
@@ -59,7 +59,7 @@ func failures() map[string]failure {
 			bypass(c)
 			c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil
 		}, script: ran,
-			says:    []string{"Claude is not installed where ductor looks"},
+			says:    []string{"Claude is not installed, or not in the PATH of ductor"},
 			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
 			says: []string{"Claude refused this request"}},
@@ -142,9 +142,9 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.RetryAfter = 30 * time.Second })
 	town.say(`[[error 529 delay=1ms]]`)
-	town.await("the model is overloaded; it is asked again in ")
+	town.await("the model is overloaded; next try in ")
 	// The countdown runs.
-	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") })
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "next try in 25") })
 	town.press("✖ Cancel")
 	m := town.awaitButton("🤝 Go on with Codex")
 	if !strings.Contains(m.Text, "The model behind Claude is overloaded") {
@@ -162,7 +162,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice suffices
 		t.Errorf("the card says %q", m.Text)
 	}
-	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed where ductor looks") {
+	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed, or not in the PATH of ductor") {
 		t.Errorf("the card says %q", m.Text)
 	}
 
@@ -174,15 +174,15 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 		town.awaitDone(i + 1)
 	}
 	eventually(t, "the status to say that Claude is left alone", func() bool { // this happens when the end of the turn is stored
-		return strings.Contains(town.answer("/status", "Directory: "),
-			"Claude failed 2 turns in a row and is left alone until")
+		return strings.Contains(town.answer("/status", "Folder: "),
+			"Claude failed 2 times in a row, so I pause it until")
 	})
 	town.say("/model")
 	town.awaitMessage(func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "Which agent") && strings.Contains(m.Text, "is left alone until")
+		return strings.Contains(m.Text, "Which agent") && strings.Contains(m.Text, "so I pause it until")
 	})
 	town.say(`[[start]] [[text "in its place"]]`)
-	if m := town.await("in its place"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude failed 2 turns in a row") {
+	if m := town.await("in its place"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude failed 2 times in a row") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }

@@ -81,7 +81,7 @@ func TestAnAnswerBringsFiles(t *testing.T) {
 	if data, _ := town.srv.FileData(album[0].Media.FileID); !bytes.Equal(data, chart) {
 		t.Error("the chart is another one")
 	}
-	town.await(".env: hidden files and directories stay where they are")
+	town.await(".env: I don't touch hidden files and folders")
 	if left, err := os.ReadDir(filepath.Join(town.cfg.Storage.Dir, "outgoing")); err != nil || len(left) > 0 {
 		t.Errorf("%d files are kept, %v", len(left), err)
 	}
@@ -130,11 +130,11 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 
 	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")},
 		telegram.WithCaption("/put"))
-	town.awaitAfter(file, "I made "+filepath.Join(dir, "data.csv"))
+	town.awaitAfter(file, "Saved as "+filepath.Join(dir, "data.csv"))
 	town.chat.Person().Send(town.chat, "/put out/other.csv", telegram.ReplyTo(file.ID))
-	town.await("I made " + filepath.Join(dir, "out/other.csv"))
+	town.await("Saved as " + filepath.Join(dir, "out/other.csv"))
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)),
-		"there is a file of this name already")
+		"there is already a file with this name")
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
 	town.awaitAfter(town.say("/put"), "Reply with /put")
 	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {
@@ -192,8 +192,8 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 	town.makeFile("a.txt", []byte("a"))
 	town.makeFile("chart.png", picture(t))
 	town.chat.ForbidFiles()
-	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send documents to the chat")
-	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
+	town.awaitAfter(town.say("/get a.txt"), "Telegram didn't accept a.txt: Bad Request: not enough rights to send documents to the chat")
+	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram didn't accept chart.png")
 }
 
 // A real agent knows the line that sends a file, and the picture that it draws arrives.

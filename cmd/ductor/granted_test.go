@@ -48,7 +48,7 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 	}
 	town.pressOn(card, "⛔ Deny")
 	if m := town.awaitAnswer("that was outside"); !strings.Contains(m.Text, "on this machine") ||
-		!strings.Contains(m.Text, "bypass was chosen for another place and ended") {
+		!strings.Contains(m.Text, "bypass was chosen for another folder or sandbox") {
 		t.Errorf("the card: %q", m.Text)
 	}
 }

@@ -80,7 +80,7 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 		j.Dir = c.Projects.DefaultDir + "/gone"
 		c.Jobs = map[string]heartbeat.JobSettings{"lost": j}
 	})
-	town.await("It did not run. It cannot run in")
+	town.await("It did not run: the folder ")
 }
 
 func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {

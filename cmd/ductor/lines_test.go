@@ -208,7 +208,7 @@ func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	}
 	town.say("/permissions bypass")
 	town.press("Yes, bypass everything")
-	town.await("everything goes through")
+	town.await("bypass: never asks")
 	town.say(`[[start]] [[text "the end in bypass"]]`)
 	if m := town.awaitDone(2); strings.Contains(m.Text, "left") {
 		t.Errorf("what has ended is in bypass no more: %q", m.Text)

@@ -76,7 +76,7 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 		t.Errorf("the card says %q", card.Text)
 	}
 	for range 2 { // the second press has no effect
-		if a := town.pressOn(card, "🔑 Log in to Codex"); !strings.Contains(a.Text, "private chat of the owner") {
+		if a := town.pressOn(card, "🔑 Log in to Codex"); !strings.Contains(a.Text, "owner's private chat") {
 			t.Errorf("the press is answered with %q", a.Text)
 		}
 	}

@@ -62,10 +62,10 @@ func TestClaudeIsLoggedInByAToken(t *testing.T) {
 	town.pressOn(menu, button)
 	asked := town.await("claude setup-token")
 	town.awaitDeleted(town.say("%s", rightToken[:10]))
-	town.await("That is no whole token.")
+	town.await("That token isn't complete.")
 	town.awaitDeleted(town.say(wrongToken))
 	town.await("Claude refused this token")
-	if a := town.pressOn(asked, "✖ Cancel"); a.Text != "This button no longer does anything." {
+	if a := town.pressOn(asked, "✖ Cancel"); a.Text != "This button no longer works." {
 		t.Errorf("a log-in that is over is cancelled: %q", a.Text)
 	}
 	town.pressOn(menu, button)
@@ -137,7 +137,7 @@ func TestAnACPAgentIsLoggedIn(t *testing.T) {
 	town.pressOn(town.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton("✖ Cancel") && strings.Contains(m.Text, "Some day")
 	}), "✖ Cancel")
-	town.await("The log-in of Gem is cancelled.")
+	town.await("The login of Gem is cancelled.")
 	town.pressOn(ways, "With a browser")
 	town.await("✅ Gem is logged in.")
 	town.say(`[[text "now I work"]]`)

@@ -49,8 +49,8 @@ func command(env config.Environment) *cobra.Command {
 		Use:   "ductor",
 		Short: "Talk to your coding agents from Telegram",
 		Long: "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.\n" +
-			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says " +
-			"what is missing.",
+			"Try it without an account: ductor demo. Set it up: ductor setup, then ductor run. If something fails: " +
+			"ductor doctor.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -110,7 +110,7 @@ func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	s := &source{env: env}
 	s.path, s.err = config.DefaultPath(env)
 	cmd.Flags().StringVarP(&s.path, "config", "c", s.path,
-		"the configuration file; $"+config.PathVariable+" names another default")
+		"the configuration file; $"+config.PathVariable+" changes the default")
 	return s
 }
 

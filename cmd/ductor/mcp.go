@@ -21,11 +21,11 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   relay.Verb,
-		Short: "Give an MCP client the tools of ductor",
-		Long: "A client of the Model Context Protocol starts this command, and speaks with it on standard input and " +
-			"output.\n" +
-			"Agents that ductor runs have a token in $" + relay.TokenVar + ". Any other client, such as " +
-			"Claude Desktop or an IDE,\nneeds a token that ductor mcp token creates.",
+		Short: "Serve ductor's tools to an MCP client",
+		Long: "Serve ductor's tools to an MCP client on standard input and output. The client starts this command.\n" +
+			"Agents that ductor runs have a token in $" + relay.TokenVar + ". For any other client, such as Claude " +
+			"Desktop or\n" +
+			"an IDE, create a token with ductor mcp token.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := relayFor(from, tokenFile)
@@ -43,7 +43,7 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 			}
 		},
 	}
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with the token, in place of $"+relay.TokenVar)
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "read the token from this file instead of $"+relay.TokenVar)
 	from = sourceOf(cmd, env)
 	cmd.AddCommand(tokens)
 	return cmd

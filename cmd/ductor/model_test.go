@@ -20,7 +20,7 @@ func TestAModelOfASlowAgent(t *testing.T) {
 	copilot.set(t, "hang")
 	town.start()
 	town.say("/model codex/gpt-6.1-sol")
-	first := town.await("Codex: looking up its models…")
+	first := town.await("Codex: loading models…")
 	said := town.say(`hello [[text "here I am"]]`)
 	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
 		m, ok := v.Message(said.ID)
@@ -29,7 +29,7 @@ func TestAModelOfASlowAgent(t *testing.T) {
 		town.fatal(err)
 	}
 	codex.open(t)
-	if m := town.await("From your next message on: Codex"); m.ID != first.ID {
+	if m := town.await("Your next message goes to Codex"); m.ID != first.ID {
 		t.Errorf("the answer is another message: %q", m.Text)
 	}
 	if m := town.awaitDone(1); !strings.Contains(m.Text, "here I am") || !strings.Contains(m.Text, "gpt-6.1-sol") {

@@ -40,7 +40,7 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	town.chat = private
 	town.await(fmt.Sprintf("until telegram.allowed_groups has %d in the place of %d", is, was))
 	town.edit(path, fmt.Sprint("[", was, "]"), fmt.Sprint("[", is, "]"))
-	in(private, "/reload", "config.toml was read again.")
+	in(private, "/reload", "I read config.toml again.")
 
 	in(now, `[[text "the second answer"]]`, "the second answer")
 	town.awaitDone(1)

@@ -59,7 +59,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 
 	forum.ForbidTopics()
 	user.Send(forum, "/newtopic shop")
-	town.await("I may not open topics here. Make me an administrator who may manage topics.")
+	town.await("I may not open topics here. Make me an admin who may manage topics.")
 
 	town.chat = private
 	town.say("/newtopic shop")

@@ -61,8 +61,8 @@ func pressedTown(t *testing.T) *buttonChat {
 	town.awaitButton("I see a table")
 	town.say(`/consult codex Which? [[text "Advice42 it is."]]`)
 	town.awaitButton("➡️ Give to Claude")
-	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁",
-		"/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
+	for command, part := range map[string]string{"/sessions": "Sessions in this chat", "/files": "📁",
+		"/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Checkpoint saved"} {
 		town.say("%s", command)
 		town.await(part)
 	}

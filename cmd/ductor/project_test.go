@@ -33,7 +33,7 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 		echo 'a filter=later' > .gitattributes; git add .; git commit -qm attributes; git config includeIf.gitdir:**/worktrees/**.path later
 		git config --file .git/later filter.later.smudge 'touch ` + shared + `/hooked; cat'`)
 	town.say("/project")
-	town.await("Press a project to work there")
+	town.await("Tap a project to switch to it")
 	town.press("shop")
 	town.say("/cwd")
 	town.await("The agent works in " + filepath.Join(root, "shop") + "\n")
@@ -53,9 +53,9 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	town.press("🌿 Worktrees")
 	town.await("(merged)")
 	town.press("🗑")
-	town.await("holds changes that are in no commit")
+	town.await("has uncommitted changes")
 	town.press("🗑 Remove with the changes")
-	town.await("The branches of this repository")
+	town.await("Branches of this repository")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the worktree is still there")
 	}

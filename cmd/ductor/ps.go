@@ -24,11 +24,10 @@ func psCommand(env config.Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List the agents that run, also when ductor does not",
-		Long: "List the agents that run, also when ductor does not. With --output ID, print what an agent prints, " +
-			"from the\n" +
-			"beginning of the turn it is at, until it ends or Ctrl-C. It is only watched: ductor and the agent do " +
-			"not notice.",
+		Short: "List running agents (works while ductor is stopped)",
+		Long: "List running agents. It works while ductor is stopped, too. With --output ID, print the output of " +
+			"an agent\n" +
+			"since the start of its current turn, until it ends or you press Ctrl-C. The agent doesn't notice.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" {
@@ -47,8 +46,8 @@ func psCommand(env config.Environment) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "", "print what the agent with this ID prints, as it comes")
-	cmd.Flags().BoolVar(&all, "all", false, "with --output: from the agent's start on, as far as it is kept")
+	cmd.Flags().StringVar(&output, "output", "", "follow the output of the agent with this ID")
+	cmd.Flags().BoolVar(&all, "all", false, "with --output: start at the beginning, as far as it is stored")
 	from = sourceOf(cmd, env)
 	return cmd
 }
@@ -111,11 +110,11 @@ func stateOf(run listedRun) string {
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)
 	case i.Alive:
-		return "alone; continues for " + i.Limits.OrphanAfter.String() + " without ductor"
+		return "detached; continues for " + i.Limits.OrphanAfter.String() + " without ductor"
 	case i.Status != nil && i.Status.Known:
 		return endOf(i.Status.Exit) + "; its output is kept for ductor"
 	default:
-		return "ended, and it was not seen how"
+		return "ended, for an unknown reason"
 	}
 }
 

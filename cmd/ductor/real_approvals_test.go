@@ -35,7 +35,7 @@ func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 
 	town.say(`[[start]] [[tool cmd="touch here"]] [[text "that was all"]]`)
 	card = town.awaitButton("Allow this session…")
-	if strings.Contains(card.Text, "⚠️") || strings.Contains(card.Text, "Not all of it") {
+	if strings.Contains(card.Text, "⚠️") || strings.Contains(card.Text, "This is cut off here") {
 		t.Errorf("the card of a usual command says %q", card.Text)
 	}
 	town.pressOn(card, "✅ Allow once")
@@ -151,7 +151,7 @@ func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
 			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`,
 				path("one.txt"), path("two.txt"))
 			town.press("✅ Accept edits from now on")
-			town.await("Edits in the working directory go through from now on")
+			town.await("From now on the agent edits files in its folder without asking")
 			town.await("the first")
 			town.say(`[[start]] [[write path=%s text=x]] [[text "the second"]]`, path("three.txt"))
 			town.await("the second")

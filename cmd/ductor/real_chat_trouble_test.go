@@ -35,7 +35,7 @@ func troubles() []situation {
 // fails makes the model's API fail until the chat reports it or a retry. Then the API works again, and the same turn
 // or the next prompt is answered.
 func (s *scene) fails(status int, said string) {
-	const mute = "its model failed and is asked again" // for an agent that reports no retry
+	const mute = "trying its model again" // for an agent that reports no retry
 	s.api.Fail(status, "")
 	defer s.api.Recover()
 	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
@@ -112,7 +112,7 @@ func (s *scene) compacts() {
 	}
 	s.prompt("/compact")
 	if _, ok := s.awaitShown("word about the context", func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "The context is shortened") || strings.Contains(m.Text, "begins a new session")
+		return strings.Contains(m.Text, "The context is compacted") || strings.Contains(m.Text, "starts a new session")
 	}); !ok {
 		return
 	}

@@ -202,7 +202,7 @@ func copilotInTrouble(in *failingTown) {
 // breakAllStreams breaks every stream of the model. The text so far stays, and so does the line about the agent's retries.
 func (in *failingTown) breakAllStreams() {
 	in.t.Helper()
-	m := in.checkAnswer(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
+	m := in.checkAnswer(half+`[[drop]]`, "This is the first half of an answer.", "can't reach its model over the network")
 	began := false
 	for i, v := range m.Versions {
 		retries := strings.Contains(v.Text, "asking the model's API again")

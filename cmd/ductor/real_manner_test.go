@@ -34,7 +34,7 @@ func TestTheRealAgentsInAnotherModeAndRole(t *testing.T) {
 			}
 
 			town.say("/permissions accept-edits")
-			town.await("edits in the working directory go through")
+			town.await("edits files in its folder without asking")
 			town.say("/role reviewer")
 			town.await("plays: reviewer")
 			asked := len(api.Prompts())

@@ -41,7 +41,7 @@ func TestUsersAgentsAreHeldToTheirModes(t *testing.T) {
 			}
 			m.say("/permissions bypass")
 			m.press("Yes, bypass everything")
-			m.await("everything goes through")
+			m.await("bypass: never asks")
 			before := m.disk()
 			if asked := m.each(); asked > 0 {
 				t.Errorf("in bypass the agent asks %d times", asked)

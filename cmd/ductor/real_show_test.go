@@ -91,7 +91,7 @@ func (town *town) undoAndCommit() {
 		t.Errorf("undone, the tree is %q", got)
 	}
 	town.press("↪️ Redo")
-	town.await("↪️ Done again.")
+	town.await("↪️ Redone.")
 	if got := town.sh(theTree); got != after {
 		t.Errorf("done again, the tree is\n%s\nand was\n%s", got, after)
 	}

@@ -97,7 +97,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.start()
 	work := town.cfg.Projects.DefaultDir
 	town.say("/terminal on")
-	town.await("You are away")
+	town.await("Agents in your terminals now ask and report here")
 
 	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // Claude's default is auto
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
@@ -144,7 +144,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 
 	town.start()
 	town.say("/terminal off")
-	town.await("You are at your terminal")
+	town.await("Agents in your terminals now ask there")
 	a.sendPrompt(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
 	a.allowRequest(filepath.Join(work, "present.txt"))
 	a.awaitScreen("● As ever.")

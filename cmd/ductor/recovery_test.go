@@ -90,7 +90,7 @@ func TestALimitedPromptIsCancelled(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
 	town.awaitButton("✖ Cancel")
-	if a := town.press("✖ Cancel"); a.Text != "It does not run again." {
+	if a := town.press("✖ Cancel"); a.Text != "OK, it won't run again." {
 		t.Errorf("the press is answered with %q", a.Text)
 	}
 	town.awaitNoButton("✖ Cancel")
@@ -127,7 +127,7 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	town.say(`[[start]] [[text "it begins"]] [[crash 3]]`)
 	town.await("ended unexpectedly")
 	town.say(`[[text "who answers"]]`)
-	if m := town.awaitAnswer("who answers"); strings.Contains(m.Text, "Codex") {
+	if m := town.awaitAnswer("picks the agent"); strings.Contains(m.Text, "Codex") {
 		t.Errorf("the card says %q", m.Text)
 	}
 	if m := town.awaitIdle(); strings.Contains(m.Text, "in a row") {

@@ -50,11 +50,11 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 		town.fatal(err)
 	}
 	town.say("/reload")
-	town.await("already works with")
+	town.await("are already in use")
 
 	town.edit(path, both, "allowed_users = [1x]", "private_burst = 100", "private_burst = 99")
 	town.say("/reload")
-	town.await("what counted before stays")
+	town.await("The old settings stay in use")
 	town.edit(path, "[1x]", fmt.Sprintf("[%d]", owner), `mode = "bypass"`, `mode = "bypas"`)
 	town.say("/reload")
 	town.await(`permissions.mode: "bypas" is not one of`)
@@ -66,8 +66,8 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3",
 		town.srv.Token(), town.srv.Token()+"x")
 	town.say("/reload")
-	said := town.await("config.toml was read again.").Text
-	now, later, _ := strings.Cut(said, "In use after a restart of ductor:")
+	said := town.await("I read config.toml again.").Text
+	now, later, _ := strings.Cut(said, "In use after you restart ductor:")
 	for key, part := range map[string]string{
 		"queue.max: 10 → 3": now, "models.quick": now,
 		fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
@@ -148,8 +148,8 @@ func TestAReloadChangesTheOtherAgents(t *testing.T) {
 	reload := func(want string, pairs ...string) {
 		t.Helper()
 		town.edit(path, pairs...)
-		read := town.awaitAfter(town.say("/reload"), "config.toml was read again.").Text
-		if now, _, _ := strings.Cut(read, "In use after a restart"); !strings.Contains(now, want) {
+		read := town.awaitAfter(town.say("/reload"), "I read config.toml again.").Text
+		if now, _, _ := strings.Cut(read, "In use after you restart ductor:"); !strings.Contains(now, want) {
 			t.Errorf("it says %q", read)
 		}
 	}

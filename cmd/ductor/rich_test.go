@@ -33,7 +33,7 @@ func askedTown(t *testing.T) (*town, telegram.Message) {
 // growing rich message, which includes the outputs of tools. /display changes that for the next turn.
 func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	town, question := askedTown(t)
-	if a := town.pressOn(question, "I see a table"); !strings.Contains(a.Text, "tables from the next one on") {
+	if a := town.pressOn(question, "I see a table"); !strings.Contains(a.Text, "answers show tables from now on") {
 		t.Errorf("the press is answered with %q", a.Text)
 	}
 	town.awaitNoButton("I see a table")
@@ -85,7 +85,7 @@ func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 				t.Errorf("an answer is rich: %q", m.Text)
 			}
 			town.say("/display")
-			shown := town.await("How does this chat show answers?")
+			shown := town.await("How should this chat show answers?")
 			if !strings.Contains(shown.Text, "plain") {
 				t.Errorf("/display says %q", shown.Text)
 			}

@@ -21,7 +21,7 @@ func runCommand(env config.Environment) *cobra.Command {
 	var from *source
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Serve the bot until stopped",
+		Short: "Run the bot until stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := from.load()

@@ -90,9 +90,9 @@ func findRun(ctx context.Context, envs []environment.Runs, begin string, notes i
 	case 1:
 		return found[0], nil
 	case 0:
-		return listedRun{}, fmt.Errorf("no run has the id %s; `ductor ps` lists them", begin)
+		return listedRun{}, fmt.Errorf("there is no agent with the ID %s; `ductor ps` lists them", begin)
 	default:
-		return listedRun{}, fmt.Errorf("%d runs begin with %s; write more of the id", len(found), begin)
+		return listedRun{}, fmt.Errorf("%d runs begin with %s; type more of the ID", len(found), begin)
 	}
 }
 
@@ -101,14 +101,15 @@ func killCommand(env config.Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill ID",
-		Short: "End an agent and what it started",
-		Long: "End an agent and what it started, also when ductor itself is not running. With --all, every agent.\n" +
-			"Where agents have no control groups, as `ductor doctor` says, a process that cut every tie to its agent " +
-			"is not found.",
+		Short: "Stop an agent and everything it started (works while ductor is stopped)",
+		Long: "Stop an agent and everything it started. It works while ductor is stopped, too. With --all, stop " +
+			"all agents.\n" +
+			"If `ductor doctor` reports no control groups, processes that detached themselves from their agent are " +
+			"not found.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
-				return errors.New("give one ID of `ductor ps`, or --all")
+				return errors.New("give one ID from `ductor ps`, or --all")
 			}
 			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 				if !all {
@@ -118,7 +119,7 @@ func killCommand(env config.Environment) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "end every agent")
+	cmd.Flags().BoolVar(&all, "all", false, "stop all agents")
 	from = sourceOf(cmd, env)
 	return cmd
 }

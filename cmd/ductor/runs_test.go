@@ -39,7 +39,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK ||
-		!strings.Contains(stderr, "no run has the id nonsense") {
+		!strings.Contains(stderr, "there is no agent with the ID nonsense") {
 		t.Errorf("an unknown run: exit %d: %s", code, stderr)
 	}
 	o.rise()

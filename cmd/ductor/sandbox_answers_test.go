@@ -49,11 +49,11 @@ func TestAFileInAnAnswerReachesASandbox(t *testing.T) {
 	}
 	content := string(csvFile("").Data)
 
-	question := ask(`[[start]] [[question "Which?"]]`, "answer.csv", "✖ Do not answer")
+	question := ask(`[[start]] [[question "Which?"]]`, "answer.csv", "✖ Don't answer")
 	user.SendDocument(town.chat, csvFile("answer.csv"), telegram.ReplyTo(question.ID))
 	sees("answer.csv", content)
 
-	question = ask(`[[start]] [[question "Which?"]]`, "typed.csv", "✖ Do not answer")
+	question = ask(`[[start]] [[question "Which?"]]`, "typed.csv", "✖ Don't answer")
 	typed := fmt.Sprintf(`[Attached file "typed.csv" (text/csv): %s]`, other)
 	user.Send(town.chat, typed, telegram.ReplyTo(question.ID))
 	sees("typed.csv", "")

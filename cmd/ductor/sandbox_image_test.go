@@ -106,7 +106,7 @@ func TestAnImageThatCannotBeBuilt(t *testing.T) {
 	town.say("and now?")
 	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)",
 		"reaches the network"
-	if m := town.await("is not there"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
+	if m := town.await("is missing"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
 		t.Errorf("the chat says %q", m.Text)
 	}
 	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) ||

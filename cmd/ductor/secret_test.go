@@ -60,7 +60,7 @@ func TestAnAgentGetsItsKey(t *testing.T) {
 			t.Errorf("%q, exit %d: %s%s", args, code, stdout, stderr)
 		}
 	}
-	if _, stdout, _ := runDuctor(t, "secret", "list", "-c", config); stdout != "no keys are kept\n" {
+	if _, stdout, _ := runDuctor(t, "secret", "list", "-c", config); stdout != "no keys are stored\n" {
 		t.Error(stdout)
 	}
 }

@@ -13,10 +13,10 @@ func sendCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "send [TEXT ...]",
-		Short: "Send a message or a file into the chat, from a shell of an agent that ductor runs",
-		Long: "Sends a message, or a file of the project with the text below it, into the chat that the agent around " +
-			"this shell works for. " +
-			"It works while a turn of that agent runs.",
+		Short: "Send a message or a file to the chat, from the shell of a running agent",
+		Long: "Send a message, or a file of the project with the text below it, to the chat of the agent that runs " +
+			"this " +
+			"shell. It works only during a turn of that agent.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args, " ")
 			tool, input := "send_message", map[string]any{"text": text}
@@ -24,7 +24,7 @@ func sendCommand() *cobra.Command {
 			case file != "":
 				tool, input = "send_file", map[string]any{"path": file, "caption": text}
 			case strings.TrimSpace(text) == "":
-				return errors.New("name a text or --file PATH to send")
+				return errors.New("give a text or --file PATH")
 			}
 			r, err := relayFromEnvironment()
 			if err != nil {
@@ -38,6 +38,6 @@ func sendCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&file, "file", "", "a file to send, absolute or below the project")
+	cmd.Flags().StringVar(&file, "file", "", "send this file; the path is absolute or relative to the project")
 	return cmd
 }

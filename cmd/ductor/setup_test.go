@@ -163,19 +163,19 @@ func TestASetupAtATerminal(t *testing.T) {
 		t.Errorf("the bot greets before anything answers: %s", m.Text)
 	}
 	project := filepath.Join(t.TempDir(), "my project")
-	setup.await("The directory in which agents work", project+"\n")
+	setup.await("The directory that agents work in", project+"\n")
 	setup.await("Where agents run", "\n")
 	setup.await("Kilo is installed here (kilo). Use it too?", "no\n")
 	setup.await("OpenCode is installed here (opencode). Use it too?", "\n")
 	setup.await("claude: ", "")
 	setup.await("opencode: ", "")
-	setup.await("The agent of new conversations", "codex\n")
+	setup.await("The agent for new chats", "codex\n")
 	setup.await("Write this?", "maybe\n")
 	setup.await("Please answer yes or no.", "")
 	setup.await("Write this?", "\n")
 	setup.await(config+" is written.", "")
 	setup.await("ok   Telegram: serves @", "")
-	setup.await("Have systemd run ductor, now and at each start?", "maybe\n")
+	setup.await("Run ductor as a service, now and at every boot?", "maybe\n")
 	setup.await("Please answer yes or no.", "\n")
 	setup.await("Start ductor with:", "")
 	if code := setup.exit(); code != 0 {
@@ -217,13 +217,13 @@ func TestASetupThatIsInterrupted(t *testing.T) {
 	project := filepath.Join(t.TempDir(), "project")
 	setup := startAtTerminal(t, "setup", "--api-base", town.srv.URL(), "--owner", "1")
 	setup.await("token from @BotFather", town.srv.Token()+"\n")
-	setup.await("The directory in which agents work", project+"\n")
+	setup.await("The directory that agents work in", project+"\n")
 	setup.await("Where agents run", "doker\n")
 	setup.await(`the sandbox is off or docker, not "doker".`, "")
 	setup.await("Where agents run", "\n")
-	setup.await("The agent of new conversations", "claud\n")
+	setup.await("The agent for new chats", "claud\n")
 	setup.await(`there is no agent "claud".`, "")
-	setup.await("The agent of new conversations", "claude\n")
+	setup.await("The agent for new chats", "claude\n")
 	setup.await("Write this?", "\x03")
 	setup.await("ductor: stopped; nothing was written", "")
 	if code := setup.exit(); code != exitFailure || strings.Contains(setup.text(), "context canceled") {
@@ -253,9 +253,9 @@ func TestASetupWithoutANetwork(t *testing.T) {
 	setup.await("Enter tries again", "\n")
 	setup.await("Enter tries again", proxy.URL+"\n")
 	setup.await("The bot is @", "")
-	setup.await("The directory in which agents work", t.TempDir()+"\n")
+	setup.await("The directory that agents work in", t.TempDir()+"\n")
 	setup.await("Where agents run", "\n")
-	setup.await("The agent of new conversations", "\n")
+	setup.await("The agent for new chats", "\n")
 	setup.await("Write this?", "yes\n")
 	setup.await(config+" is written.", "")
 	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) ||
@@ -286,7 +286,7 @@ func TestASetupWithoutAnEngine(t *testing.T) {
 	setup.await("Where agents run", "docker\n")
 	setup.await("no container engine answers here", "")
 	setup.await("Where agents run", "off\n")
-	setup.await("The agent of new conversations", "\x03")
+	setup.await("The agent for new chats", "\x03")
 	setup.exit()
 	code, _, stderr := runDuctor(t, append(args, "--yes", "--sandbox", "docker")...)
 	if text, err := os.ReadFile(config); code != exitFailure ||
@@ -329,7 +329,7 @@ func TestNoServiceWithoutSystemd(t *testing.T) {
 	config := town.writeConfig()
 	for _, args := range [][]string{{"service", "install", "--yes", "-c", config}, {"service", "status"}} {
 		code, stdout, stderr := runDuctor(t, args...)
-		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") ||
+		if code != exitFailure || !strings.Contains(stderr, "systemd is not running here") ||
 			strings.Contains(stdout+stderr, "bus") {
 			t.Errorf("%v: exit %d: %s%s", args, code, stdout, stderr)
 		}

@@ -61,7 +61,7 @@ func TestMistypedWordsAreRecognized(t *testing.T) {
 	if code, stdout, stderr := runDuctor(t, "--version"); code != 0 || stdout != version || version == "" {
 		t.Errorf("--version: exit %d: %s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := runDuctor(t); code != 0 || !strings.Contains(stdout, "ductor demo shows it") {
+	if code, stdout, stderr := runDuctor(t); code != 0 || !strings.Contains(stdout, "Set it up: ductor setup") {
 		t.Errorf("without a word: exit %d: %s%s", code, stdout, stderr)
 	}
 	config := filepath.Join(t.TempDir(), "config.toml")

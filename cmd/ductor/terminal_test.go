@@ -59,7 +59,7 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 			town.say("/sessions")
 			town.await("There are no sessions here yet")
 			town.press("💻 From the terminal")
-			list := town.await("Sessions of the terminal")
+			list := town.await("Terminal sessions")
 			if !strings.Contains(list.Text, "“begun in a terminal") || !strings.Contains(list.Text, capital(agent)) {
 				t.Errorf("the list is %q", list.Text)
 			}
@@ -86,7 +86,7 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 			town.say("/sessions")
 			town.await("1 message")
 			town.press("💻 From the terminal")
-			town.await("Your agents keep no other sessions")
+			town.await("Your agents have no other sessions")
 		})
 	}
 }
@@ -111,12 +111,12 @@ func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")
-	town.press(town.await("Sessions of the terminal").Keyboard[0][0].Text)
+	town.press(town.await("Terminal sessions").Keyboard[0][0].Text)
 	town.await("continues it with your next message")
 	town.say("/model codex")
 	town.await("Codex · its default model")
 	town.say(`what did we say? [[text "I do not know"]]`)
-	const untold = "what you and Claude said in the terminal stays with Claude"
+	const untold = "only Claude knows what you and Claude said in the terminal"
 	if m := town.awaitDone(1); !strings.Contains(m.Text, untold) {
 		t.Errorf("the card says %q", m.Text)
 	}
@@ -132,9 +132,9 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")
-	town.await("Each session has a home of its own here")
+	town.await("Each session has a home folder of its own here")
 	town.say("/terminal")
-	town.await("No agent has begun a session here yet")
+	town.await("There is no session to continue yet")
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say("/terminal")
@@ -159,12 +159,12 @@ func TestBeingAwayWithoutHooks(t *testing.T) {
 	for _, word := range []string{"on", "auto"} {
 		town.answer("/terminal "+word, "Run ductor terminal install on the machine")
 	}
-	town.answer("/terminal off", "You are at your terminal")
+	town.answer("/terminal off", "Agents in your terminals now ask there")
 	town.sh(`mkdir -p ~/.claude`)
 	if code, _, said := runDuctor(t, "terminal", "install", "--yes", "-c", town.writeConfig()); code != 0 {
 		t.Fatal(said)
 	}
-	town.answer("/terminal on", "You are away")
+	town.answer("/terminal on", "Agents in your terminals now ask and report here")
 }
 
 // asksInATerminal runs Claude's hook for a command, as Claude in a terminal does, and returns the hook's answer.
@@ -193,7 +193,7 @@ func TestAQuestionOfATerminalOutlivesDuctor(t *testing.T) {
 	if code, _, said := runDuctor(t, "terminal", "install", "--yes", "-c", config); code != 0 {
 		t.Fatal(said)
 	}
-	town.answer("/terminal on", "You are away")
+	town.answer("/terminal on", "Agents in your terminals now ask and report here")
 	for _, tt := range []struct {
 		command, button, answer string
 		end                     func()

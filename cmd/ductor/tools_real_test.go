@@ -122,7 +122,7 @@ func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
 
 			town.say("/permissions bypass")
 			town.press("Yes, bypass everything")
-			town.await("everything goes through")
+			town.await("bypass: never asks")
 			town.say(`[[start]] [[tool cmd="touch made" as=%s]] [[text "the shell is over"]]`, name)
 			town.await("the shell is over")
 			if _, err := os.Stat(filepath.Join(work, "made")); err == nil {

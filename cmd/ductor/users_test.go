@@ -28,7 +28,7 @@ func TestAUserJoinsByALink(t *testing.T) {
 	}
 	bob.Person().Send(bob, "/start "+strings.Repeat("A", 12))
 	ann.Person().Send(ann, "/start "+link[2])
-	if _, err := ann.AwaitText(town.soon(), "Hello. Write to me"); err != nil {
+	if _, err := ann.AwaitText(town.soon(), "Hi! Tell me what your agent should do"); err != nil {
 		town.fatal(err)
 	}
 	town.await("Ann (id 66) joined by your link. Role: User.")
@@ -49,7 +49,7 @@ func TestAUserJoinsByALink(t *testing.T) {
 		t.Errorf("the role: %s", said)
 	}
 	ann.Person().Send(ann, "another prompt")
-	if _, err := ann.AwaitText(town.soon(), "You may look at this conversation and change nothing here."); err != nil {
+	if _, err := ann.AwaitText(town.soon(), "You may read this chat, but not change anything."); err != nil {
 		town.fatal(err)
 	}
 	for said, want := range map[string]string{"/start": "You can read along here", "/help": "/status: "} {

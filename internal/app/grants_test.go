@@ -27,7 +27,7 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 		"a group of anyone": {func(c *config.Config) {
 			c.Telegram.AllowedGroups = []int64{-5}
 			c.Telegram.GroupMembers = "all"
-		}, []string{"groups in which every member is answered: added -5"}},
+		}, []string{"groups in which I answer every member: added -5"}},
 		"token and server": {func(c *config.Config) { c.Telegram.Token, c.Telegram.APIBase = "2:b", "http://x" },
 			[]string{"the bot token: this is another bot", "telegram.api_base: messages go to another server"}},
 		"programs": {func(c *config.Config) {

@@ -374,7 +374,7 @@ func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 		before := r.now().Config
 		r.write(row)
 		said := r.reloadFor(t.Context(), orchestrator.ConversationID{Chat: 1})
-		if !strings.Contains(said, want) || !strings.Contains(said, "what counted before stays") {
+		if !strings.Contains(said, want) || !strings.Contains(said, "The old settings stay in use") {
 			t.Errorf("%s: it says %q", row, said)
 		}
 		if after := r.now().Config; !reflect.DeepEqual(before, after) {

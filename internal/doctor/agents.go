@@ -14,12 +14,12 @@ import (
 
 func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) {
 	if !environment.NewPolicy(cfg).OnHost() {
-		d.ok(agents, "all run in sandboxes; those of this machine are not looked at")
+		d.ok(agents, "all run in sandboxes; agents on this machine are not checked")
 		return
 	}
 	named, problems := app.RoleFiles(cfg)
 	for _, problem := range problems {
-		d.fail(roles, problem, "correct that file; docs/sessions.md says what it may have")
+		d.fail(roles, problem, "correct that file; docs/sessions.md explains the format")
 	}
 	cfg.ModelNames = append(slices.Clone(cfg.ModelNames), named...)
 	usable := 0
@@ -34,7 +34,7 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 		return
 	}
 	if usable == 0 {
-		d.fail(agents, "none can be used", "log in to one that is here, or install one of them")
+		d.fail(agents, "none can be used", "log in to an installed one, or install one")
 	}
 	d.checkAccounts(ctx, cfg)
 }
@@ -67,7 +67,7 @@ func (d *doctor) checkServers(ctx context.Context, cfg config.Config) {
 	for _, s := range states {
 		if s.Problem != "" {
 			d.warn(server.named(s.Name), s.Problem,
-				"correct [mcp.servers."+s.Name+"]; docs/tools.md says how. Turns start without it")
+				"correct [mcp.servers."+s.Name+"]; docs/tools.md explains how. Agents start without it")
 			continue
 		}
 		d.ok(server.named(s.Name), "answers")
@@ -100,13 +100,13 @@ func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers [
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:
-		return "ask it once more"
+		return "run the check again"
 	case auth.State == cli.Installed:
 		return "log in to it"
 	case auth.Fix == "":
 		return "put it into the image and log in to it"
 	}
-	return "do that and log in to it"
+	return "install it and log in to it"
 }
 
 // checkAgents checks each agent of an environment, and returns the number of usable agents.
@@ -119,7 +119,8 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	}
 	looks.Wait()
 	for _, problem := range app.ProblemsOfTools(cfg, providers) {
-		d.fail(where+tools, problem, "correct that list; docs/permissions.md says what tools and denied_tools take")
+		d.fail(where+tools, problem, "correct that list; docs/permissions.md lists the values of tools and "+
+			"denied_tools")
 	}
 	for i, p := range providers {
 		state, what := states[i], where+agent.named(string(p.Agent()))
@@ -134,7 +135,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 			if where == "" && state.Auth.State == cli.Installed && state.Auth.Problem == nil {
 				d.loggedOut = append(d.loggedOut, state.Agent)
 			}
-			d.warn(what, state.String(), remedy(state.Auth)+", or disable it; docs/agents.md says how")
+			d.warn(what, state.String(), remedy(state.Auth)+", or disable it; docs/agents.md explains how")
 			continue
 		}
 		usable++

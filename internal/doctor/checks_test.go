@@ -92,7 +92,7 @@ func rows() []row {
 		{check: disk, spoil: (*setUp).fillDisk, state: Failed, says: "free space there"},
 		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, fix: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
 		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},
-		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, fix: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
+		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, fix: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "create it, or set another"},
 		{check: webhooks, spoil: change(badHook),
 			fix: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]webhook.HookSettings{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
 		{check: jobs, spoil: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), fix: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
@@ -103,7 +103,7 @@ func rows() []row {
 			for _, program := range s.programs {
 				put(program, "/no/such/program")(s)
 			}
-		}, state: Failed, says: "install one of them", passes: "agent claude"},
+		}, state: Failed, says: "or install one", passes: "agent claude"},
 		{check: agent, about: "claude", spoil: func(s *setUp) { put(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
 		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, fix: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
 		{check: agent, about: "copilot", spoil: put("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},

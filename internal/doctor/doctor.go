@@ -153,13 +153,14 @@ func (d *doctor) checkKeys(cfg config.Config) {
 func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {
-		d.ok(groups, "known once ductor runs")
+		d.ok(groups, "checked once ductor runs")
 		return
 	}
 	if _, err := proctree.GroupParent(strconv.Itoa(pid)); err != nil {
-		d.warn(groups, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort", err),
+		d.warn(groups, fmt.Sprintf("the running ductor has none (%v), so a process that detached itself from its "+
+			"agent survives /abort", err),
 			"run ductor as a service with Delegate=yes, as in docs/install.md")
 		return
 	}
-	d.ok(groups, "each agent has one, and what it starts ends with it")
+	d.ok(groups, "each agent has one, so /abort stops everything that it started")
 }

@@ -47,7 +47,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	d.checkSeeds(what, b)
 	if p, ok := cfg.Sandbox.Projects[b.Name]; ok {
 		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-			d.fail(what, p.Dir+" is no directory", "make it or name another")
+			d.fail(what, p.Dir+" is no directory", "create it, or set another")
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
@@ -67,10 +67,10 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	switch {
 	case status.ImageIs == docker.StateThere:
 	case status.Failed != "":
-		d.fail(what, "its image could not be made: "+status.Failed, "do that and send a message, which tries it again")
+		d.fail(what, "its image could not be made: "+status.Failed, "fix that, then send a message to try again")
 		return
 	default:
-		d.warn(what, detail, "send a message: the first one makes the image, which may take minutes")
+		d.warn(what, detail, "send a message: the first one builds the image, which may take minutes")
 		return
 	}
 	if err := b.Launcher.Prepare(ctx); err != nil {
@@ -87,7 +87,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {
-			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there", s.From), "make it or leave it out")
+			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there", s.From), "create it, or remove it from the list")
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
 		d.ok(defaultDir, cfg.Projects.DefaultDir+": made at the first start")
 	case err != nil || !info.IsDir():
-		d.fail(defaultDir, cfg.Projects.DefaultDir+": it is no directory", "make it or name another")
+		d.fail(defaultDir, cfg.Projects.DefaultDir+": it is no directory", "create it, or set another")
 	default:
 		d.ok(defaultDir, cfg.Projects.DefaultDir)
 	}
@@ -82,7 +82,8 @@ func (d *doctor) checkBackups(cfg config.Config) {
 		d.ok(backup, "the first is made once ductor runs")
 	}
 	for _, aside := range store.DamagedDirs(cfg.Storage.Dir) {
-		d.warn(damaged, aside+" holds a database that was damaged and moved aside", "delete that directory once you miss nothing")
+		d.warn(damaged, aside+" holds a database that was damaged and was moved there", "delete that directory if "+
+			"nothing is missing")
 	}
 }
 
@@ -119,7 +120,7 @@ func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
 			d.fail(forgetting, f.Err.Error(), "let the user of ductor read what it names, and check [retention]")
 			continue
 		}
-		d.ok(forgetting.named(f.Name), fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems,
+		d.ok(forgetting.named(f.Name), fmt.Sprintf("%d of %d would be deleted (%d KB)", f.Items, f.Items+f.LeftItems,
 			f.Bytes>>10))
 	}
 }

@@ -16,7 +16,7 @@ import (
 var (
 	ErrOwn       = errors.New("the unit was not written by ductor")
 	ErrNone      = errors.New("there is no unit of ductor")
-	ErrNoSystemd = errors.New("systemd does not run here")
+	ErrNoSystemd = errors.New("systemd is not running here")
 )
 
 // Manager controls the unit with systemd's programs and passes on their output.
@@ -53,7 +53,7 @@ func (m Manager) Check(ctx context.Context) error {
 // checkRunning returns ErrNoSystemd if the scope's service manager does not run.
 func (m Manager) checkRunning(ctx context.Context) error {
 	if _, err := exec.LookPath("systemctl"); err != nil {
-		return fmt.Errorf("%w; have another program start ductor run", ErrNoSystemd)
+		return fmt.Errorf("%w; start ductor run in another way", ErrNoSystemd)
 	}
 	quiet := m
 	quiet.Out, quiet.Err = io.Discard, io.Discard
@@ -71,7 +71,7 @@ func (m Manager) noSystemdError() error {
 	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
 		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)
 	}
-	return fmt.Errorf("%w, as in most containers; have another program start ductor run", ErrNoSystemd)
+	return fmt.Errorf("%w, as in most containers; start ductor run in another way", ErrNoSystemd)
 }
 
 // checkWritten returns an error if the existing unit was not written by Install.

@@ -156,7 +156,7 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 // askProject asks for the agents' working directory.
 func (s *setup) askProject(ctx context.Context) error {
 	had := s.cfg.Projects
-	dir, err := s.givenOrAsk(ctx, s.given.Project, "The directory in which agents work", had.DefaultDir)
+	dir, err := s.givenOrAsk(ctx, s.given.Project, "The directory that agents work in", had.DefaultDir)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *setup) askProject(ctx context.Context) error {
 // makeDir creates the agents' working directory.
 func (s *setup) makeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory in which agents work: %w", err)
+		return fmt.Errorf("make the directory that agents work in: %w", err)
 	}
 	return nil
 }
@@ -244,7 +244,8 @@ func (s *setup) askSandbox(ctx context.Context) error {
 					orchestrator.SandboxOff, orchestrator.SandboxDocker, mode)
 			}
 			if mode == orchestrator.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
-				return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
+				return errors.New("no container engine answers here: install Docker or Podman and start it, or " +
+					"choose off; see docs/sandbox.md")
 			}
 			return nil
 		})
@@ -269,9 +270,9 @@ func (s *setup) askAgent(ctx context.Context) error {
 		}
 		preset = s.defaultAgent(found)
 	} else {
-		s.Say("Agents run in containers; the check at the end says which of them can be used there.")
+		s.Say("Agents run in containers. The check at the end shows which of them work there.")
 	}
-	choice, err := s.askValid(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too",
+	choice, err := s.askValid(ctx, s.given.Model, "The agent for new chats; AGENT/MODEL chooses a model too",
 		string(preset), func(choice string) error {
 			if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
 				return fmt.Errorf("there is no agent %q", name)
@@ -326,7 +327,8 @@ func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
 	}
 	switch {
 	case first == "":
-		s.Say("No agent can be used yet. The lines above say what each of them lacks; go on, and see to it before you write to the bot.")
+		s.Say("No agent can be used yet. The lines above name the problems. Continue, and fix one of them before " +
+			"you write to the bot.")
 		return s.cfg.Agents.Default
 	case preset == "":
 		return first

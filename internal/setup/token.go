@@ -60,7 +60,7 @@ func (s *setup) askToken(ctx context.Context, had secrets.Value) error {
 		s.Say("The token: open https://t.me/BotFather on your phone, send /newbot, choose two names, and copy the token from its answer.")
 	}
 	if had != "" {
-		question = "Another token, or Enter to keep the one that is configured"
+		question = "Another token, or Enter to keep the current one"
 	}
 	token, err := s.Secret(ctx, question)
 	if err != nil {

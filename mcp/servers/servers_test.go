@@ -134,12 +134,12 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	})
 	got := r.absent(t, "")
 	for name, want := range map[string]string{
-		"good": "given", "many": "given", "web": "given", "unwanted": "", "garbage": "what it answers is not MCP",
-		"hangs": "no answer within 2s", "toomany": "it offers 501 tools, and 128 are the limit",
+		"good": "given", "many": "given", "web": "given", "unwanted": "", "garbage": "it doesn't speak MCP",
+		"hangs": "no answer within 2s", "toomany": "it offers 501 tools; the limit is 128",
 		"ends":    "it ended at once",
 		"nowhere": "it ended at once", "needs": "it needs DOES_NOT_EXIST, which is not set",
 		"stranger": "it answers with the error 401",
-		"mute":     "no answer within 1s", "words": "what it answers is not MCP",
+		"mute":     "no answer within 1s", "words": "it doesn't speak MCP",
 		"closed": "it can't be reached", "moved": "it answers with the error 307",
 	} {
 		if got[name] != want {

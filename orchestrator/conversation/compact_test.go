@@ -46,7 +46,7 @@ func (h *house) compact(t *testing.T) string {
 func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
 	h := open(t)
 	h.agent.reply = fillingAgent(false)
-	if got := h.compact(t); !strings.Contains(got, "nothing to shorten") {
+	if got := h.compact(t); !strings.Contains(got, "nothing to compact") {
 		t.Errorf("before the first turn it says %q", got)
 	}
 	h.submit(t, here, "one")
@@ -55,7 +55,7 @@ func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
 	if percent, known := r.Fill.Percent(); err != nil || percent != 75 || !known {
 		t.Errorf("the context is %+v, %v", r.Fill, err)
 	}
-	if got := h.compact(t); got != "The context is shortened: 150.0k tokens before, 20.0k tokens (10%) now." {
+	if got := h.compact(t); got != "The context is compacted: 150.0k tokens before, 20.0k tokens (10%) now." {
 		t.Errorf("it says %q", got)
 	}
 	last := h.agent.asked[len(h.agent.asked)-1]
@@ -68,8 +68,8 @@ func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
 // the chat shows only the current size.
 func TestAContextIsNotSaidToGrow(t *testing.T) {
 	for want, fill := range map[string]cli.Fill{
-		"The context is shortened: 160.0k tokens (80%) now.":              {Used: 160_000, Limit: 200_000},
-		"The context is shortened: 150.0k tokens before, 800 tokens now.": {Used: 800, Limit: 1_000_000},
+		"The context is compacted: 160.0k tokens (80%) now.":              {Used: 160_000, Limit: 200_000},
+		"The context is compacted: 150.0k tokens before, 800 tokens now.": {Used: 800, Limit: 1_000_000},
 	} {
 		h := open(t)
 		answer := fillingAgent(false)
@@ -93,7 +93,7 @@ func TestAnAgentThatCannotCompactBeginsANewSessionWithTheHistory(t *testing.T) {
 	h.agent.reply = fillingAgent(true)
 	h.submit(t, here, "one")
 	h.await(t, "done one")
-	if got := h.compact(t); !strings.Contains(got, "is told 1 turn") {
+	if got := h.compact(t); !strings.Contains(got, "gets 1 turn of this one") {
 		t.Errorf("it says %q", got)
 	}
 	h.submit(t, here, "two")

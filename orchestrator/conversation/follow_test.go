@@ -100,7 +100,7 @@ func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
 		t.Fatalf("asked %d times", got)
 	}
 	st, err := h.Status(t.Context(), here)
-	if err != nil || len(st.Live.Resting) != 1 || !strings.Contains(st.Live.Resting[0].Error(), "Claude failed 2 turns in a row and is left alone until") {
+	if err != nil || len(st.Live.Resting) != 1 || !strings.Contains(st.Live.Resting[0].Error(), "Claude failed 2 times in a row, so I pause it until") {
 		t.Errorf("the status says %+v, %v", st.Live.Resting, err)
 	}
 	menu, err := h.Menu(t.Context(), here)

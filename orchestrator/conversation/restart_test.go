@@ -149,7 +149,7 @@ func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
 		turn, err := h.db.Turn(t.Context(), "t")
 		return err == nil && turn.Delivered
 	})
-	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I give up on showing an answer") {
+	if log := h.chat.log(); len(log) != 1 || !strings.Contains(log[0], "I gave up on showing an answer") {
 		t.Errorf("the chat is told %q", log)
 	}
 }

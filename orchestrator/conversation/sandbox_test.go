@@ -202,11 +202,11 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 		{"docker, here", policy{forced: "default"}, "docker", "default", ""},
 		{"docker, in a sandbox", policy{of: web, forced: "default"}, "docker", "web", ""},
 		{"docker, and there is none", policy{err: errors.New("no image is configured; set sandbox.image")}, "docker", "",
-			"The sandbox of the agent is not there: no image is configured; set sandbox.image. Nothing runs outside of it."},
+			"The sandbox of the agent is missing: no image is configured; set sandbox.image. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 		{"docker, and none is named", policy{}, "docker", "",
-			"The sandbox of the agent is not there: this task must run in a sandbox, but none is configured. Nothing runs outside of it."},
+			"The sandbox of the agent is missing: this task must run in a sandbox, but none is configured. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 		{"docker, without any policy", nil, "docker", "",
-			"The sandbox of the agent is not there: this task must run in a sandbox, but none is configured. Nothing runs outside of it."},
+			"The sandbox of the agent is missing: this task must run in a sandbox, but none is configured. I run nothing outside of it: `ductor doctor` shows how to fix it."},
 		{"off, here", policy{}, "off", "", ""},
 		{"off, without any policy", nil, "off", "", ""},
 		{"off, in a sandbox", policy{of: web}, "off", "",
@@ -244,7 +244,7 @@ func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	h.await(t, "failed go")
 	turn, err := h.db.Turn(t.Context(), failed.Turn)
 	if err != nil || !turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) ||
-		turn.Outcome.Failure != "The sandbox web of Claude is not there: Docker cannot be reached; start it. Nothing runs outside of it." {
+		turn.Outcome.Failure != "The sandbox web of Claude is missing: Docker cannot be reached; start it. I run nothing outside of it: `ductor doctor` shows how to fix it." {
 		t.Errorf("%+v, %v", turn.Outcome, err)
 	}
 	h.agent.mu.Lock()

@@ -28,30 +28,30 @@ func stops(undo bool) []stop {
 		{
 			name: "approval", title: "Nothing runs unless you allow it", button: "Let it ask",
 			text: "The agent wants to run a command that changes something, and waits for you.",
-			todo: "Press Allow once or Deny below the question.",
+			todo: "Tap Allow once or Deny below the question.",
 			play: sendPrompt(approvalPrompt), done: finished("asked first"),
 		},
 		{
 			name: "change", title: "Every change can be undone", button: "Let it fix something",
 			text: "The agent changes a file. Below its answer you see what changed, and take it back with one tap.",
-			todo: "Allow the change, look at Diff below the answer, then press Undo.",
+			todo: "Allow the change, look at Diff below the answer, then tap Undo.",
 			play: sendPrompt(changePrompt), done: containing("↩️ Undone."),
 		},
 		{
 			name: "abort", title: "Stop it at any moment", button: "Start something long",
 			text: "Stop ends the turn at once, with all processes that it started.",
-			todo: "Press Stop below the growing answer, or send /abort.",
+			todo: "Tap Stop below the growing answer, or send /abort.",
 			play: sendPrompt(abortPrompt), done: containing("⏹ Aborted.", "⏹ Stopped"),
 		},
 		{
 			name: "model", title: "Choose the model", button: "Open the menu",
-			text: "Every conversation has its own agent, model and effort.",
-			todo: "Press an agent, a model, and how hard it should think.",
+			text: "Every chat has its own agent, model and effort.",
+			todo: "Tap an agent, a model, and how hard it should think.",
 			play: sendPrompt("/model"), done: containing(chosenText),
 		},
 		{
 			name: "handoff", title: "Another agent takes over", button: "Hand over",
-			text: "The next agent is given what was said so far, so you need not explain it again.",
+			text: "The next agent gets everything said so far, so you need not explain it again.",
 			play: handOver, done: finished("🤝 handed"),
 		},
 		{
@@ -62,7 +62,7 @@ func stops(undo bool) []stop {
 		},
 		{
 			name: "restart", title: "A restart loses nothing", button: "Restart ductor now",
-			text: "ductor ends and starts again while the agent works. The agent continues, and so does its message.",
+			text: "ductor stops and starts again while the agent works. The agent continues, and so does its message.",
 			play: restartDuringTurn, done: finished("Nothing was lost."),
 		},
 	}
@@ -78,7 +78,7 @@ func sendPrompt(text string) func(context.Context, *Page) error {
 
 const (
 	stopLabel  = "⏹ Stop"
-	chosenText = "From your next message on: "
+	chosenText = "Your next message goes to "
 )
 
 // finished returns a condition for messages: an answer that contains part has ended. At its end, an answer loses its

@@ -26,18 +26,19 @@ import (
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
 	cmd := withConfig(orDefault(from), &cobra.Command{
-		Use: "agents", Short: "List the agents: whether they are installed, logged in and used",
-		Long: "Lists the agents of the configuration and of ductor's catalogue. It starts each installed one to ask " +
-			"whether it is logged in, which spends no tokens.",
+		Use: "agents", Short: "List agents: installed, logged in, in use",
+		Long: "List the agents in the configuration and those that ductor knows. Each installed agent is started " +
+			"and asked " +
+			"whether it is logged in. That costs no tokens.",
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, cfg config.Config, _ []string) error { return listAgents(cmd, cfg, wait) })
 	cmd.AddCommand(withConfig(from, &cobra.Command{
-		Use: "add NAME...", Short: "Add installed agents of the catalogue to the configuration",
+		Use: "add NAME...", Short: "Add installed agents to the configuration",
 		Args: cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		return addAgents(cmd, env, cfg, args, wait)
 	}))
-	cmd.PersistentFlags().DurationVar(&wait, "wait", 30*time.Second, "how long an agent may take to answer")
+	cmd.PersistentFlags().DurationVar(&wait, "wait", 30*time.Second, "wait this long for an agent to answer")
 	return cmd
 }
 
@@ -62,7 +63,7 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 		rows[e.ID] = "no\tnot installed. " + e.HowToInstall("")
 	}
 	for _, name := range cfg.Agents.Names() {
-		rows[name] = "no, it is switched off\t"
+		rows[name] = "no, disabled\t"
 	}
 	for _, e := range cfg.Agents.Addable(exec.LookPath) {
 		all.Agents = all.Agents.With(e)
@@ -122,7 +123,7 @@ func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, na
 		e, known := acp.FindEntry(name)
 		switch _, err := exec.LookPath(e.Command); {
 		case slices.Contains(cfg.Agents.Names(), name) || known && cfg.Agents.Has(e):
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is in %s already; ductor agents says what it lacks\n", name, cfg.File)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is in %s already; ductor agents shows what is missing\n", name, cfg.File)
 		case !known:
 			fail("the catalogue has no agent %q%s", name, suggestAgent(name))
 		case err != nil:

@@ -22,15 +22,16 @@ import (
 // Backup returns the command that writes an archive of ductor's state.
 func Backup(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "backup [FILE]", Short: "Write a checked copy of ductor's state into an archive, also while ductor runs",
+		Use: "backup [FILE]", Short: "Back up ductor's state into an archive (works while ductor runs)",
 		Args: cobra.MaximumNArgs(1),
-		Long: "Writes the database, the files that users sent and those that wait to be sent into an archive that " +
-			"only your user may read.\n" +
-			"With --with-secrets also the configuration with its token, kept API keys and the homes of sessions with " +
-			"their log-ins.",
+		Long: "Write the database, files that users sent, and files waiting to be sent into an archive that only " +
+			"your user\n" +
+			"can read. --with-secrets adds the configuration with its token, stored API keys, and the home " +
+			"directories of\n" +
+			"sessions with their logins.",
 	}
 	secrets := cmd.Flags().Bool("with-secrets", false,
-		"include the configuration with the token, kept keys and homes of sessions")
+		"include the configuration with the token, API keys, and logins of sessions")
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := load()
@@ -83,13 +84,13 @@ func describeArchive(out io.Writer, name string, m backup.Manifest, secrets bool
 // Restore returns the command that restores an archive.
 func Restore(from Source) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Put the state of a backup back, once all of it is checked",
+		Use: "restore FILE", Short: "Check a backup and restore the state from it",
 		Args: cobra.ExactArgs(1),
-		Long: "Checks the archive and the database in it, and then puts them into the state directory. Stop " +
-			"ductor first.\n" +
-			"State that is there stays, unless --force has it moved into a directory beside the new one.",
+		Long: "Check the archive and its database, then restore them into the state directory. Stop ductor first.\n" +
+			"If there is state already, nothing is restored, unless --force moves it into a directory next to the " +
+			"new one.",
 	}
-	force := cmd.Flags().Bool("force", false, "move the state that is there into a directory beside the new one")
+	force := cmd.Flags().Bool("force", false, "move existing state into a directory next to the new one")
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, other, err := backup.Verify(args[0])

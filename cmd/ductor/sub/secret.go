@@ -18,11 +18,11 @@ import (
 func Secret(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "Keep API keys of agents outside of the configuration",
-		Long: "Keeps an API key in a file of its own that only your user may read. NAME is AGENT.VARIABLE, such as " +
-			"codex.OPENAI_API_KEY; the variable alone is enough where it tells the agent. Only that agent " +
-			"gets the key, " +
-			"and ductor takes it out of all it shows and stores. A ductor that runs has to be restarted.",
+		Short: "Store API keys of agents in private files, not in the configuration",
+		Long: "Store an API key in a file that only your user can read. NAME is AGENT.VARIABLE, such as " +
+			"codex.OPENAI_API_KEY; the variable is enough if only one agent uses it. Only that agent gets the key, " +
+			"and " +
+			"ductor removes it from everything it shows and stores. Restart ductor afterwards.",
 	}
 	cmd.AddCommand(setSecret(from), listSecrets(env, from), removeSecret(from))
 	return cmd
@@ -30,7 +30,7 @@ func Secret(env config.Environment, from Source) *cobra.Command {
 
 func setSecret(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "set NAME", Short: "Keep a key, which is asked for or read from standard input", Args: cobra.ExactArgs(1),
+		Use: "set NAME", Short: "Store a key: ask for it, or read it from standard input", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		name, err := keys.Parse(args[0])
 		if err != nil {
@@ -43,7 +43,7 @@ func setSecret(from Source) *cobra.Command {
 		if err := keys.Set(cfg.Storage.Dir, name, in); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is kept; restart ductor if it runs\n", name)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is stored; restart ductor if it is running\n", name)
 		return err
 	})
 }
@@ -73,7 +73,7 @@ func listSecrets(env config.Environment, from Source) *cobra.Command {
 			return err
 		}
 		if len(all) == 0 {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "no keys are kept")
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "no keys are stored")
 			return err
 		}
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -87,7 +87,7 @@ func listSecrets(env config.Environment, from Source) *cobra.Command {
 
 func removeSecret(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "rm NAME", Short: "Forget a key", Args: cobra.ExactArgs(1),
+		Use: "rm NAME", Short: "Delete a key", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		name, err := keys.Parse(args[0])
 		if err != nil {
@@ -96,7 +96,7 @@ func removeSecret(from Source) *cobra.Command {
 		if err := keys.Remove(cfg.Storage.Dir, name); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is forgotten; restart ductor if it runs\n", name)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is deleted; restart ductor if it is running\n", name)
 		return err
 	})
 }

@@ -19,15 +19,15 @@ import (
 // Service returns the commands that manage ductor as a service of systemd.
 func Service(from Source) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "service", Short: "Have systemd run ductor",
-		Long: "Has systemd run ductor: the service manager of your user, or with --system that of the machine.",
+		Use: "service", Short: "Run ductor as a systemd service",
+		Long: "Run ductor as a systemd service of your user, or of the system with --system.",
 	}
-	system := cmd.PersistentFlags().Bool("system", false, "the service manager of the machine instead of your user's")
+	system := cmd.PersistentFlags().Bool("system", false, "use the system's service manager instead of your user's")
 	cmd.AddCommand(installService(from, system))
-	cmd.AddCommand(onService(system, "uninstall", "Stop the service and remove its unit; agents at work continue",
+	cmd.AddCommand(onService(system, "uninstall", "Stop the service and remove its unit; working agents continue",
 		func(cmd *cobra.Command, m service.Manager) error {
 			return m.Uninstall(cmd.Context())
-		}), onService(system, "status", "Print what systemd says of the service",
+		}), onService(system, "status", "Show the state of the service",
 		func(cmd *cobra.Command, m service.Manager) error {
 			return m.Status(cmd.Context())
 		}))
@@ -48,15 +48,15 @@ func onService(system *bool, name, short string, f func(*cobra.Command, service.
 
 func serviceLogs(system *bool) *cobra.Command {
 	lines, follow := 100, false
-	cmd := onService(system, "logs", "Print the log of the service", func(cmd *cobra.Command, m service.Manager) error {
+	cmd := onService(system, "logs", "Show the log of the service", func(cmd *cobra.Command, m service.Manager) error {
 		how := service.End
 		if follow {
 			how = service.Continue
 		}
 		return m.Logs(cmd.Context(), lines, how)
 	})
-	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "how many lines to print, the newest of them")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", follow, "print new lines too, until Ctrl-C")
+	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "print this many of the newest lines")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", follow, "keep printing new lines until Ctrl-C")
 	return cmd
 }
 
@@ -77,13 +77,13 @@ func installService(from Source, system *bool) *cobra.Command {
 	var account string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "install", Short: "Show the unit, write it and start the service", Args: cobra.NoArgs,
-		Long: "Shows the unit, asks, writes it, and starts ductor now and at each start of the machine. Run it again " +
-			"after ductor\n" +
-			"or its configuration moved, or your PATH changed. A unit that ductor did not write stays as it is.",
+		Use: "install", Short: "Write the unit after showing it, and start the service", Args: cobra.NoArgs,
+		Long: "Show the unit, ask, write it, and start ductor now and at every boot. Run it again if ductor, its " +
+			"configuration\n" +
+			"or your PATH changed. A unit that you wrote yourself is not replaced.",
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "write the unit without asking")
-	cmd.Flags().StringVar(&account, "as", os.Getenv("SUDO_USER"), "with --system: the user that ductor runs as")
+	cmd.Flags().StringVar(&account, "as", os.Getenv("SUDO_USER"), "with --system: run ductor as this user")
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		m, err := manager(cmd, *system)
@@ -170,9 +170,9 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 	if err := m.Install(cmd.Context(), text); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "the service is installed and started; ductor service status says how it is")
+	fmt.Fprintln(out, "the service is installed and started; check it with: ductor service status")
 	if m.Scope == service.User {
-		fmt.Fprintln(out, "so that it runs while you are logged out: loginctl enable-linger")
+		fmt.Fprintln(out, "to keep it running while you are logged out: loginctl enable-linger")
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 func confirm(cmd *cobra.Command, question string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return errors.New("nothing was written: there is no terminal to ask at; use --yes")
+		return errors.New("nothing was written: there is no terminal to ask in; use --yes")
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')

@@ -28,12 +28,11 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	path, pathErr := config.DefaultPath(env)
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Ask what ductor needs to know, and write the configuration",
-		Long: "Asks for the token of the bot, learns from a message to the bot who you are, finds your agents, shows " +
-			"what it would " +
-			"write, and writes the configuration. It can be run again: it keeps comments and all other keys. With " +
-			"--yes it asks " +
-			"nothing and takes flags, the variables below, and what is configured. The token is taken from $" +
+		Short: "Set up ductor step by step and write the configuration",
+		Long: "Ask for the bot's token, find out who you are from a message to the bot, find your agents, show the " +
+			"configuration and write it. You can run it again: your comments and all other keys stay. --yes asks " +
+			"nothing and " +
+			"uses flags, the variables below, and what is configured already. The token is read from $" +
 			config.TokenVariable + ".",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -67,17 +66,17 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&path, "config", "c", path,
-		"the configuration file; $"+config.PathVariable+" names another default")
+		"the configuration file; $"+config.PathVariable+" changes the default")
 	flags.BoolVar(&yes, "yes", false, "ask nothing")
-	flags.BoolVar(&asService, "service", false, "have systemd run ductor then, as ductor service install does")
+	flags.BoolVar(&asService, "service", false, "install the systemd service too, as ductor service install does")
 	flag := func(to *string, name, variable, usage string) {
 		flags.StringVar(to, name, env.Getenv(variable), usage+"; $"+variable)
 	}
-	flag(&owner, "owner", "DUCTOR_OWNER", "the id of the user who owns the bot, who is not asked for a code then")
-	flag(&given.Project, "project", "DUCTOR_PROJECT", "the directory in which agents work")
-	flag(&given.Sandbox, "sandbox", "DUCTOR_SANDBOX", "off or docker")
-	flag(&given.Model, "model", "DUCTOR_MODEL", "the agent of new conversations, or AGENT/MODEL")
-	flag(&given.APIBase, "api-base", "DUCTOR_API_BASE", "a Bot API server of your own")
+	flag(&owner, "owner", "DUCTOR_OWNER", "the Telegram ID of the owner; no code is needed then")
+	flag(&given.Project, "project", "DUCTOR_PROJECT", "the directory that agents work in")
+	flag(&given.Sandbox, "sandbox", "DUCTOR_SANDBOX", "where agents run: off (on this machine) or docker")
+	flag(&given.Model, "model", "DUCTOR_MODEL", "the agent of new chats, or AGENT/MODEL")
+	flag(&given.APIBase, "api-base", "DUCTOR_API_BASE", "the URL of your own Bot API server")
 	return cmd
 }
 
@@ -99,7 +98,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	}
 	if err == nil && !wanted {
 		var failed error
-		if wanted, failed = setup.Agree(cmd.Context(), on, "\nHave systemd run ductor, now and at each start?",
+		if wanted, failed = setup.Agree(cmd.Context(), on, "\nRun ductor as a service, now and at every boot?",
 			"no"); failed != nil {
 			return failed
 		}

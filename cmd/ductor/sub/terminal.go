@@ -15,10 +15,10 @@ import (
 // Terminal returns the commands that install ductor's hooks into the agents of this user's terminals.
 func Terminal(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "terminal", Short: "Have agents in your terminals ask on your phone",
-		Long: "Adds hooks to the settings of Claude Code, Codex and Gemini, as far as you use them. While you are " +
-			"away, Claude Code then\n" +
-			"asks on your phone, and all of them report when they finish. Your own hooks stay.",
+		Use: "terminal", Short: "Let agents in your terminals ask you on your phone",
+		Long: "Add hooks to the settings of Claude Code, Codex and Gemini, if you use them. While you are away, " +
+			"Claude Code then\n" +
+			"asks on your phone, and all three report when they finish. Your own hooks stay.",
 	}
 	cmd.AddCommand(installTerminal(env, from), uninstallTerminal(env, from), terminalStatus(env, from))
 	return cmd
@@ -26,14 +26,13 @@ func Terminal(env config.Environment, from Source) *cobra.Command {
 
 func installTerminal(env config.Environment, from Source) *cobra.Command {
 	yes := false
-	cmd := onTerminal(env, from, "install", "Show the hooks, and write them into the settings of your agents",
+	cmd := onTerminal(env, from, "install", "Add hooks to the settings of your agents, after showing them",
 		func(cmd *cobra.Command, m terminal.Machine) error {
 			files, err := m.Installed()
 			if err != nil {
 				return err
 			}
-			return writeHooks(cmd, files, yes, "the hooks are installed; sessions that run already get them when "+
-				"they are started again")
+			return writeHooks(cmd, files, yes, "the hooks are installed; restart running sessions to use them")
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "write without asking")
 	return cmd
@@ -41,7 +40,7 @@ func installTerminal(env config.Environment, from Source) *cobra.Command {
 
 func uninstallTerminal(env config.Environment, from Source) *cobra.Command {
 	yes := false
-	cmd := onTerminal(env, from, "uninstall", "Remove ductor's hooks, and nothing else",
+	cmd := onTerminal(env, from, "uninstall", "Remove ductor's hooks",
 		func(cmd *cobra.Command, m terminal.Machine) error {
 			files, err := m.Uninstalled()
 			if err != nil {
@@ -54,7 +53,7 @@ func uninstallTerminal(env config.Environment, from Source) *cobra.Command {
 }
 
 func terminalStatus(env config.Environment, from Source) *cobra.Command {
-	return onTerminal(env, from, "status", "Say which agents have ductor's hooks",
+	return onTerminal(env, from, "status", "Show which agents have ductor's hooks",
 		func(cmd *cobra.Command, m terminal.Machine) error {
 			files, err := m.Installed()
 			if err != nil {

@@ -32,7 +32,7 @@ func Tokens(from Source) *cobra.Command {
 func createToken(from Source, use string) *cobra.Command {
 	var project string
 	cmd := withConfig(from, &cobra.Command{
-		Use: use, Short: "Create a token for an MCP client, and show it once", Args: cobra.ExactArgs(1),
+		Use: use, Short: "Create a token for an MCP client and show it once", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		if cfg.Owner() == 0 {
 			return errors.New("there is no owner whom ductor could ask for an MCP client; name one in [users] of the " +
@@ -115,7 +115,7 @@ func listTokens(from Source) *cobra.Command {
 
 func revokeToken(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "revoke NAME", Short: "End a token, and the connections of its client at once", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Revoke a token and disconnect its client", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		if err := relay.RevokeGrant(cfg.Storage.Dir, args[0]); err != nil {
 			return fmt.Errorf("revoke the token %q: %w", args[0], err)

@@ -25,10 +25,10 @@ var ErrNewer = errors.New("a newer release is available")
 // release.
 func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "upgrade --check", Short: "Say whether a newer release is there", Args: cobra.NoArgs,
-		Long: "Asks the address in upgrade.url for the latest release and compares it with this version. It " +
-			"downloads and runs nothing.\n" +
-			"The exit code is 6 where a newer release is there, and 0 where none is or upgrade.url is not set.",
+		Use: "upgrade --check", Short: "Check for a newer release", Args: cobra.NoArgs,
+		Long: "Ask the address in upgrade.url for the latest release and compare it with this version. Nothing is " +
+			"downloaded or\n" +
+			"installed. The exit code is 6 if there is a newer release, and 0 if not or if upgrade.url is not set.",
 	}
 	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
 	return withConfig(from, cmd, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
@@ -59,7 +59,7 @@ func compareReleases(out io.Writer, version, latest string) error {
 		fmt.Fprintf(out, "this is ductor %s; the latest release is %s\n", own, latest)
 		return ErrNewer
 	default:
-		fmt.Fprintf(out, "this is ductor %s; no newer release is there, the latest is %s\n", own, latest)
+		fmt.Fprintf(out, "this is ductor %s; it is up to date, the latest release is %s\n", own, latest)
 	}
 	return nil
 }

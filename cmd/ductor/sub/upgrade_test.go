@@ -45,8 +45,8 @@ func TestUpgradeSaysWhetherANewerReleaseIsThere(t *testing.T) {
 	}{
 		{"newer", "1.2.3", `{"tag_name":"v1.10.0","url":"elsewhere"}`, 200,
 			"this is ductor 1.2.3; the latest release is 1.10.0", true},
-		{"the same", "1.2.3", "v1.2.3\n", 200, "no newer release is there, the latest is 1.2.3", false},
-		{"older", "2.0.0 0123456789ab", "1.9.9\nsha256 of it", 200, "no newer release is there, the latest is 1.9.9",
+		{"the same", "1.2.3", "v1.2.3\n", 200, "it is up to date, the latest release is 1.2.3", false},
+		{"older", "2.0.0 0123456789ab", "1.9.9\nsha256 of it", 200, "it is up to date, the latest release is 1.9.9",
 			false},
 		{"a candidate", "1.2.0-rc.1", "1.2.0", 200, "the latest release is 1.2.0", true},
 		{"from source", "dev 0123456789ab", "1.2.0", 200, "which is no release; the latest release is 1.2.0", false},

@@ -25,9 +25,9 @@ func Users(from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "users",
 		Short: "List users, change their roles and remove them",
-		Long: "Users are in the configuration, or joined by a link that /pair made in the chat. The commands change " +
-			"those who joined; " +
-			"what they change counts at once, also in a ductor that runs.",
+		Long: "List users, and change or remove those who joined by a link from /pair. Users in the configuration " +
+			"are " +
+			"changed there. Changes apply at once, even while ductor runs.",
 	}
 	cmd.AddCommand(listUsers(from), roleOfUser(from), removeUser(from))
 	return cmd
@@ -68,7 +68,7 @@ func databaseOf(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir
 
 func roleOfUser(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "role ID ROLE", Short: "Give a user who joined another role: owner, user or viewer",
+		Use: "role ID ROLE", Short: "Change the role of a user who joined: owner, user or viewer",
 		Args: cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		role, ok := orchestrator.ParseUserRole(args[1])

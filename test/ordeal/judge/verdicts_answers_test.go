@@ -66,7 +66,7 @@ func verdictsOfAnswers() []verdict {
 		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
 		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
 			s.whole()
-			s.shows(ownerChat, 0, "Sessions of this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
+			s.shows(ownerChat, 0, "Sessions in this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
 		}},
 		{"a word that is cut, and a file that has all", "owner says p1: text 13\n", "", func(s *stage) {
 			id := s.says("owner", ownerChat, "p1")

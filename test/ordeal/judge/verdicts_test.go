@@ -62,7 +62,7 @@ func verdictsOfTurns() []verdict {
 		{"a prompt of a viewer of which nothing is heard", "bob says p1: run\n", "", func(s *stage) { s.says("bob", ownerChat, "p1") }},
 		{"a prompt that is refused", plainPrompt, "", func(s *stage) {
 			id := s.says("owner", ownerChat, "p1")
-			s.shows(ownerChat, id, "The queue is full, so I do not take this message.")
+			s.shows(ownerChat, id, "The queue is full, so I didn't take this message.")
 		}},
 		{"a prompt that an abort took", plainPrompt, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -404,7 +404,7 @@ func verdictsOfStrangers() []verdict {
 	return []verdict{
 		{"a stranger is answered", plainPrompt, "stranger", func(s *stage) {
 			s.whole()
-			s.shows(malloryChat, s.says("mallory", malloryChat, "hello"), "Hello.")
+			s.shows(malloryChat, s.says("mallory", malloryChat, "hello"), "Hi!")
 		}},
 		{"a stranger is not answered", plainPrompt, "", func(s *stage) {
 			s.whole()
