@@ -26,7 +26,7 @@ var (
 	ErrIdle      = errors.New("nothing is running here")
 )
 
-// typing gives terminals access to the handlers.
+// typing passes text that users type in terminals to the handlers of messages and commands.
 type typing struct {
 	handlers atomic.Pointer[handlers] // nil before Run can handle it
 	ready    chan struct{}            // closed when handlers is set

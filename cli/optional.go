@@ -31,7 +31,7 @@ type Finder interface {
 	Find(agent Agent, pid int) Process
 }
 
-// Bringer is a Launcher of an environment that does not see this host's files.
+// Bringer is a Launcher that copies files into its environment, which does not see the files of this host.
 type Bringer interface {
 	// Bring copies files and directories of this host to the same paths in the environment. It skips paths that already
 	// exist there. Safe for concurrent use.

@@ -84,8 +84,9 @@ type Request struct {
 	Project ProjectSettings
 
 	Permission PermissionMode
-	// TextOnly is set for ductor's own questions, which need only a text as the answer. ductor runs such a request even
-	// if Permission is not enforced on the agent; see ModeHolder. Permission still decides about the agent's requests.
+	// TextOnly is set for ductor's own questions, which need only a text as the answer. ductor sends such a request even
+	// to an agent that does not enforce Permission; see ModeHolder. If the agent asks for an approval, Permission
+	// decides.
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
 	Attended     bool
@@ -217,8 +218,8 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether a translated list permits a tool. tool is the agent's own name for the tool. Permits ignores
-// rules such as "Bash(git push *)", because the agent itself enforces them.
+// Permits reports whether the list permits a tool. The list and tool use the agent's own names of tools. Permits
+// ignores rules such as "Bash(git push *)", because the agent itself enforces them.
 func (l ToolList) Permits(tool string) bool {
 	is := func(name string) bool { return name == tool || ofServer(name, tool) }
 	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))

@@ -90,8 +90,9 @@ type Options struct {
 	// replace existing files. Seeds with an Agent are copied when that agent starts, if they are newer than existing
 	// files.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home: seeds without an Agent when Home creates the home, seeds with an
-	// Agent when that agent starts. They replace only older files, so that an agent keeps a log-in that it has renewed.
+	// HomeSeeds are files that are copied into each session's home. A seed without an Agent is copied when Home creates
+	// the home. A seed with an Agent is copied when that agent starts. A seed replaces only an older file, so that an
+	// agent keeps a log-in that it has renewed.
 	HomeSeeds []Seed
 
 	// StateSize limits the home and the runs to this number of bytes each. They are then in memory, and are lost when

@@ -48,8 +48,8 @@ func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error)
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross is Run for a command that also makes git work in other directories. It disables the programs that the
-// settings of those directories configure, too.
+// runAcross runs a git command that works in other directories besides at. In all of them, it disables programs that
+// the directory's settings configure.
 func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 		return nil
 	}
 	from = max(first, from)
-	// Detach the last message first: if ductor dies halfway, the next call finds the same first missing message.
+	// Detach from the last message backwards. If ductor dies halfway, the next call starts at the same message again.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue

@@ -84,7 +84,7 @@ func (d *document) hiddenFrom(i int) []render.Block {
 	return out
 }
 
-// block returns a tool's line. The tool's output is below it.
+// block returns the block of a tool: its line, with its output folded below.
 func (t *toolLine) block() render.Block {
 	var inside []render.Block
 	if t.output != "" {

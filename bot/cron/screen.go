@@ -183,7 +183,7 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 	return now, p.Text("cron.started"), nil
 }
 
-// find returns the job with the key of a button.
+// find returns the job that a button names by its key.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
 	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {

@@ -276,8 +276,7 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that nothing is left to send, except for later changes. It reports whether the store still contained
-// content to send.
+// settle records that nothing of want is left to send. It reports whether the store still contained content to send.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

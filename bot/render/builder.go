@@ -86,7 +86,7 @@ func (b *builder) end() {
 	b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
 }
 
-// beginAt is begin for a style that started earlier in the text, at the given offsets.
+// beginAt begins a style at an earlier place in the text. The place is given in bytes and in UTF-16 units.
 func (b *builder) beginAt(kind Kind, bytes, units int) {
 	b.begin(kind, "")
 	s := &b.open[len(b.open)-1]

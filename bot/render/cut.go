@@ -35,7 +35,7 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find returns the last cut of each kind after the first visible character of window.
+// find returns the last place for a cut of each kind in window. A cut never precedes the first visible character.
 func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}

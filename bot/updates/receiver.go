@@ -311,8 +311,8 @@ func isBlank(parts []*Message) bool {
 	return !slices.ContainsFunc(parts, func(p *Message) bool { return p.Text != "" || p.Context != "" })
 }
 
-// ReceiptDelay is how long ductor waits for the first text of an answer before it sends a receipt. A receipt costs a
-// call of the chat's budget.
+// ReceiptDelay is how long ductor waits for the first text of an answer before it puts the receipt emoji on the user's
+// message. The emoji is a call to Telegram, which counts towards the chat's limit of calls.
 const ReceiptDelay = 700 * time.Millisecond
 
 // acknowledge puts the receipt emoji on a message, once.

@@ -68,7 +68,7 @@ func TestAFormIsAsked(t *testing.T) {
 		}
 		again := until[cli.QuestionAsked](turn)
 		if first := again.Questions[0].Text; again.ID == asked.ID || !strings.Contains(first,
-			"is no value for") || !strings.HasSuffix(first, "Set it up\n\nZone") {
+			"doesn't fit") || !strings.HasSuffix(first, "Set it up\n\nZone") {
 			t.Errorf("asked again %+v", again)
 		}
 		asked = again

@@ -130,7 +130,7 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// The field diff of an input with several files repeats their patches.
+	// If the input has several files, its field "diff" repeats the patches of all files.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}

@@ -294,7 +294,7 @@ func TestAServerThatCannotBeUsed(t *testing.T) {
 			p.raw("Welcome to Copilot!\n")
 			p.die(0)
 			return true
-		}, cli.BadOutput, "ductor cannot read"},
+		}, cli.BadOutput, "ductor can't read"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func (p *Provider) userAuth(env []string) string {
 	return settings.Security.Auth.Selected
 }
 
-// home returns the directory of Gemini's data for a user with the home directory owner.
+// home returns the directory of Gemini's data. owner is the user's home directory.
 func home(env []string, owner string) string {
 	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
 }

@@ -281,7 +281,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetWait limits requests to a runner for deleting output or renewing limits.
+// forgetWait limits how long ductor waits for a runner to delete output or to change limits.
 const forgetWait = 5 * time.Second
 
 // renewPause delays the notice of a new turn to the runner, so that the runner passes on the prompt first.

@@ -175,7 +175,8 @@ func (s *Session[M]) leave(ctx context.Context, agent AgentSession[M], was Phase
 	return errors.Join(err, agent.Host().Leave(ctx, how))
 }
 
-// Agent returns the dialect's part of the session, or nil while the session is in no process.
+// Agent returns the part of the session that the agent's protocol implements. It returns nil while no process has the
+// session.
 func (s *Session[M]) Agent() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

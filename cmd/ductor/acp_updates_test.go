@@ -171,7 +171,7 @@ func TestAnAgentAsksWithAForm(t *testing.T) {
 		town.await("(2 of 2)")
 		town.chat.Person().Send(town.chat, count, telegram.ReplyTo(form.ID))
 		if count != "3" {
-			form = town.await("is no value for Count")
+			form = town.await("doesn't fit Count")
 		}
 	}
 	visit := town.await("https://example.com/connect?state=1")

@@ -21,7 +21,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 	}
 	o.say("/permissions bypass")
 	o.press("Yes, bypass everything")
-	o.await("bypass: everything goes through")
+	o.await("bypass: never asks")
 	o.say("/cwd sub")
 	o.await("From now on the agent works in")
 	o.say("[[start]] [[tool cmd=\"touch quiet # \u2067hsab\u200B\"]] [[text \"it ran\"]]")

@@ -105,7 +105,7 @@ type source struct {
 	err  error  // error of determining the default path
 }
 
-// sourceOf adds the flag --config to cmd, and returns the source of the selected file.
+// sourceOf adds the flag --config to cmd, and returns a source that reads the file that the flag names.
 func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	s := &source{env: env}
 	s.path, s.err = config.DefaultPath(env)

@@ -161,8 +161,8 @@ func (a agents) providers(g runEnv) (out []cli.Provider) {
 	return out
 }
 
-// accounts returns the enabled agents of this machine once for each account other than the default one. It creates the
-// homes of the accounts.
+// accounts returns a provider for each account of each enabled agent of this machine, except the default accounts. It
+// creates the homes of the accounts.
 func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 	for _, name := range a.cfg.Agents.Names() {
 		accounts := a.cfg.Agents.Accounts(name)

@@ -69,7 +69,7 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 }
 
 // mostRequest limits the size of a request that can be allowed in a terminal, because the terminal must show the
-// complete request. For a larger request, the terminal gets the beginning of the title.
+// complete request. For a larger request, the terminal shows only the beginning of its title, and cannot allow it.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000

@@ -55,7 +55,7 @@ func (a Agents) stateHome(agent string) stateHome {
 // accountName matches the names of accounts, which stand in buttons.
 var accountName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) })
 
-// checkAccounts checks the accounts of all agents. The homes are absolute. Warnings go to c.
+// checkAccounts checks the accounts of all agents, after their homes became absolute paths. It adds warnings to c.
 func (c *Config) checkAccounts(p *problems, env Environment) {
 	for _, agent := range c.Agents.Names() {
 		state, accounts := c.Agents.stateHome(agent), c.Agents.Accounts(agent)

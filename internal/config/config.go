@@ -152,7 +152,7 @@ type Consult struct {
 // MCP configures the server of ductor's tools.
 type MCP struct {
 	Enabled bool `toml:"enabled" default:"true"` // gives the agents of conversations the tools
-	// Servers are the owner's own MCP servers, which agents get in addition.
+	// Servers are the owner's own MCP servers. Agents get them besides ductor's own server.
 	Servers map[string]servers.Settings `toml:"servers"`
 }
 

@@ -94,7 +94,7 @@ func (d document) locate(found problems) {
 	}
 }
 
-// below returns the key for a name that the owner chose in a table.
+// below returns the full key of an entry in a table. The owner chose the name of the entry.
 func below(table, name string) string { return table + "." + dotted([]string{name}) }
 
 // dotted formats a path as a dotted key of TOML. It quotes parts that are not bare keys.

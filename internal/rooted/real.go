@@ -25,8 +25,8 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// resolveStep resolves the existing part of a path. If the part contains a link with a missing target, resolveStep
-// resolves only that link, and returns done = false.
+// resolveStep resolves the links in the existing part of a path. If it meets a link with a missing target, it replaces
+// only that link and returns done = false, and the caller calls it again.
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		real, err := filepath.EvalSymlinks(at)

@@ -213,8 +213,8 @@ func (j *journal) close() {
 const (
 	// preparedDir is the directory with the files of the next run. Its name is not a valid run ID.
 	preparedDir = ".next"
-	// prepareAfter is how long after a start the runner creates the files of the next run. The delay keeps the creation
-	// from competing with the starting agent.
+	// prepareAfter is a pause between the start of an agent and the creation of the files for the next run. Without the
+	// pause, the creation would slow the starting agent down.
 	prepareAfter = 50 * time.Millisecond
 )
 

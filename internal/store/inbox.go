@@ -14,8 +14,8 @@ import (
 // most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates uses a shared transaction. It stores an update without Raw as handled. It replaces a stored update with
-// the same ID only if the stored update was handled and is older than reuseAge.
+// AppendUpdates uses a shared transaction. An update whose Raw is empty counts as handled. An update replaces a stored
+// one with the same ID only if that one was handled and is older than reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -177,7 +177,7 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession uses a shared transaction. The start of the turn that uses the session commits it.
+// CreateOwnSession adds the session in a shared transaction, which the start of the session's first turn commits.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {

@@ -96,8 +96,8 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// prepareWithRetry prepares the first attempt, and retries while the disk is full. A turn that the previous process was
-// running does not wait: its agent works, and an abort has to reach it.
+// prepareWithRetry prepares the first attempt, and retries while the disk is full. It does not retry for a turn that
+// the previous process started, because an abort must reach the agent, which is still running.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
 		full := r.e.diskFull()

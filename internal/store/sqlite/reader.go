@@ -141,7 +141,7 @@ func (db *DB) Unreadable() (all []string) {
 	return all
 }
 
-// collect runs a query and scans every row. It skips each row that scan cannot decode, and calls passed for it.
+// collect runs a query and scans every row. If scan cannot decode a row, collect calls passed and skips the row.
 func collect[T any](
 	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func(),
 ) ([]T, error) {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. It belongs to the goroutine that holds the token. A read-only database has
-// a nil writer.
+// writer is the only connection that writes. A goroutine may use it while it holds the value of the channel token. A
+// read-only database has a nil writer.
 type writer struct {
 	path     string
 	token    chan struct{}
