@@ -247,7 +247,7 @@ func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	o := town.ordeal(8)
 	o.say(`[[start]] [[text "before it was left alone"]] [[tool cmd="touch started; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
-	o.awaitWord("I pause it until")
+	o.awaitWord("left alone")
 	o.daemon.kill()
 	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 	o.rise()

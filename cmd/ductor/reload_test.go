@@ -161,7 +161,7 @@ func TestAReloadChangesTheOtherAgents(t *testing.T) {
 			return change("agent_message_chunk", fmt.Sprintf(`"content":{"type":"text","text":%q}`, said))
 		}
 		writeLineAgent(t, folder, "", text(answer+"; "), "until go", text("it ends"))
-		town.awaitAfter(town.say("/model lines"), ": Lines")
+		town.awaitAfter(town.say("/model lines"), "goes to Lines")
 		prompt := town.say("go on")
 		town.awaitAfter(prompt, answer)
 		reload(want, pairs...)
