@@ -130,7 +130,7 @@ func TestALimitedPromptGoesOnWithAnotherAccount(t *testing.T) {
 	town.stop()
 	town.cfg.Agents.Claude.Accounts = nil
 	town.start()
-	again("no longer does anything")
+	again("no longer works")
 }
 
 // Before the limit too, a button stops the turn and runs its prompt with another account.

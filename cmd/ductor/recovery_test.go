@@ -127,7 +127,7 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	town.say(`[[start]] [[text "it begins"]] [[crash 3]]`)
 	town.await("ended unexpectedly")
 	town.say(`[[text "who answers"]]`)
-	if m := town.awaitAnswer("picks the agent"); strings.Contains(m.Text, "Codex") {
+	if m := town.awaitAnswer("who answers"); strings.Contains(m.Text, "Codex") {
 		t.Errorf("the card says %q", m.Text)
 	}
 	if m := town.awaitIdle(); strings.Contains(m.Text, "in a row") {
