@@ -147,7 +147,9 @@ func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) 
 func (echo) Default(context.Context, cli.Sandbox, cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	return "claude", nil, nil
 }
-func (echo) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) { return "", false }
+func (echo) Substitute(context.Context, cli.Sandbox, cli.Accounts, []cli.Agent) (cli.Agent, bool) {
+	return "", false
+}
 
 func (m *mortal) isDead() bool {
 	m.mu.Lock()

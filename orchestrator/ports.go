@@ -129,7 +129,8 @@ type Gateway interface {
 	Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) []cli.Login
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login, show func(cli.DeviceCode)) error
 	Refresh()
-	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
+	Substitute(ctx context.Context, in cli.Sandbox, of cli.Accounts, others []cli.Agent) (agent cli.Agent,
+		configured bool)
 }
 
 // Tracer records turns for monitoring. internal/trace implements it.

@@ -1,8 +1,10 @@
 package menu
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,31 +34,47 @@ func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string)
 		return tgapi.Page{}, err
 	}
 	a := accounts{AccountChoice: choice, service: k.service, at: k.now(), offered: choice.All}
-	switch i := slices.IndexFunc(a.All, func(e cli.MenuEntry) bool {
-		return strings.EqualFold(string(e.Account), args) || strings.EqualFold(a.label(p, string(e.Account)), args)
-	}); {
+	names := a.typed(p)
+	switch i, named := names[strings.ToLower(args)]; {
 	case len(a.All) < 2:
-		return tgapi.Page{Text: p.Text("menu.one-account", choice.Agent.Name(), tableOf(choice.Agent),
-			string(choice.Agent))}, nil
+		return tgapi.Page{Text: k.oneAccount(p, choice.Agent)}, nil
 	case args == "":
-	case i >= 0:
+	case named:
 		said, _, err := a.choose(ctx, p, by.Conversation, string(a.All[i].Account))
 		return tgapi.Page{Text: said}, err
 	default:
 		a.missing = render.Cut(args, 60)
-		if near, found := nearest.Of(args, a.names()); found {
-			a.offered = []cli.MenuEntry{a.All[slices.Index(a.names(), near)]}
+		if near, found := nearest.Of(args, slices.Collect(maps.Keys(names))); found {
+			a.offered = []cli.MenuEntry{a.All[names[near]]}
 		}
 	}
 	return k.openList(by.Conversation, AccountAction, a, string(choice.Account)), nil
 }
 
-// tableOf returns the name of an agent's table in the configuration.
-func tableOf(agent cli.Agent) string {
-	if slices.Contains([]cli.Agent{"claude", "codex", "gemini", "copilot"}, agent) {
-		return string(agent)
+// oneAccount describes how to add an account to an agent that has only the default one.
+func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
+	table := ""
+	if k.offers.AccountTable != nil {
+		table = k.offers.AccountTable(agent)
 	}
-	return "acp." + string(agent)
+	switch {
+	case table == "":
+		return p.Text("menu.only-account", agent.Name())
+	case strings.HasPrefix(table, "agents.acp."):
+		return p.Text("menu.one-account-reload", agent.Name(), table, string(agent))
+	}
+	return p.Text("menu.one-account", agent.Name(), table, string(agent))
+}
+
+// typed returns the index of each account by the lowercase names under which users know it. In every language, the
+// default account is also called default: the configuration allows no other account of this name.
+func (a accounts) typed(p lang.Printer) map[string]int {
+	names := map[string]int{}
+	for i, e := range a.All {
+		names[strings.ToLower(e.Account.Label(p))] = i
+		names[cmp.Or(string(e.Account), "default")] = i
+	}
+	return names
 }
 
 func (a accounts) names() (all []string) {

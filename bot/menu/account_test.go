@@ -1,12 +1,14 @@
 package menu
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -41,6 +43,10 @@ func TestAccountMenu(t *testing.T) {
 			t.Errorf("a mistyped name is answered with %+v", r.page)
 		}
 		r.press(r.page.Keyboard[0][0].Data)
+		r.command("/account defualt")
+		if len(r.page.Keyboard) != 2 || !strings.Contains(r.page.Keyboard[0][0].Text, "default") {
+			t.Errorf("a mistyped default is answered with %+v", r.page)
+		}
 		r.command("/account something else")
 		if len(r.page.Keyboard) != 4 {
 			t.Errorf("an unknown name is answered with %+v", r.page)
@@ -48,6 +54,65 @@ func TestAccountMenu(t *testing.T) {
 		want := []string{"account 7/0 claude@home", "account 7/0 claude@", "account 7/0 claude@work"}
 		if !slices.Equal(r.service.calls, want) {
 			t.Errorf("the calls are %q, want %q", r.service.calls, want)
+		}
+	})
+}
+
+// inLanguage is a store with the language of the owner.
+type inLanguage lang.Language
+
+func (l inLanguage) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{{ID: owner, Chosen: lang.Language(l)}}, nil
+}
+
+func (inLanguage) SaveLanguage(context.Context, lang.Choice) error { return nil }
+
+// In every language, "default" names the default account, besides the word of the language.
+func TestTheDefaultAccountInEveryLanguage(t *testing.T) {
+	for _, l := range lang.Languages() {
+		withMenus(t, func(t *testing.T, r *rig) {
+			choices, err := lang.OpenChoices(t.Context(), inLanguage(l), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.lang = choices
+			r.service.choice = orchestrator.AccountChoice{Agent: "claude", Account: "work",
+				All: []cli.MenuEntry{{Agent: "claude"}, {Agent: "claude", Account: "work"}}}
+			r.command("/account default")
+			r.command("/account " + cli.Account("").Label(l.Printer()))
+			if want := []string{"account 7/0 claude@", "account 7/0 claude@"}; !slices.Equal(r.service.calls, want) {
+				t.Errorf("%s: the calls are %q, want %q", l, r.service.calls, want)
+			}
+			r.command("/account defalt")
+			if len(r.page.Keyboard) != 2 {
+				t.Errorf("%s: a mistyped default is answered with %+v", l, r.page)
+			}
+		})
+	}
+}
+
+// An agent with one account gets advice that works: a valid table, or none if it can have no other account.
+func TestOneAccount(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		tables := map[cli.Agent]string{
+			"claude": "agents.claude.accounts.work", "qwen": "agents.acp.qwen.accounts.work", "goose": "",
+		}
+		r.offers.AccountTable = func(agent cli.Agent) string { return tables[agent] }
+		for agent, parts := range map[cli.Agent][]string{
+			"claude": {"\n[agents.claude.accounts.work]\nhome = \"~/.claude-work\"", "restart"},
+			"qwen":   {"\n[agents.acp.qwen.accounts.work]\nhome = \"~/.qwen-work\"", "/reload"},
+			"goose":  {"only one account"},
+		} {
+			r.service.choice = orchestrator.AccountChoice{Agent: agent, All: []cli.MenuEntry{{Agent: agent}}}
+			r.command("/account")
+			for _, part := range parts {
+				if !strings.Contains(r.page.Text, part) {
+					t.Errorf("%s: %q lacks %q", agent, r.page.Text, part)
+				}
+			}
+			if strings.Contains(r.page.Text, "home =") != (tables[agent] != "") {
+				t.Errorf("%s: %q", agent, r.page.Text)
+			}
 		}
 	})
 }

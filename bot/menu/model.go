@@ -267,6 +267,9 @@ type Offers struct {
 	Next func() []NewAgent
 	// Add adds an agent to the file of the configuration, and reloads it. The error is ErrNotLoaded if only that failed.
 	Add func(ctx context.Context, id string) error
+	// AccountTable returns the name of the configuration's table for an account "work" of an agent. It returns "" if the
+	// agent can have only its default account. If it is nil, every agent can have only that.
+	AccountTable func(agent cli.Agent) string
 }
 
 // ErrNotLoaded reports that an agent was added to a configuration that cannot be loaded.

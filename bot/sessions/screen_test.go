@@ -94,7 +94,8 @@ type agents struct {
 	released int
 }
 
-func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
+func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, _ cli.Accounts,
+	dir string) ([]cli.StoredSession, error) {
 	if in != "" || dir != "/src" {
 		return nil, errors.New("another place")
 	}

@@ -170,8 +170,10 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 
 // StoredSessions lists the sessions that an environment's agents have stored in their files for a directory, newest
 // first. It returns ErrUnsupported if ductor's sessions have their own homes, because such a home contains no other
-// sessions. It skips an agent that fails, for example because no user is logged in.
-func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
+// sessions. It skips an agent that fails, for example because no user is logged in. If several accounts have a session,
+// because their homes are copies, it lists the session of the account in of, or else of the default account.
+func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
 	case at == nil:
@@ -216,10 +218,26 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 		}
 		s.opts.Logger.Warn("some sessions of agents are not listed", "err", err)
 	}
+	all = withoutCopies(all, of)
 	slices.SortFunc(all, func(a, b cli.StoredSession) int {
 		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
+}
+
+// withoutCopies returns each session once, of the account in of, or else of the first account by name.
+func withoutCopies(all []cli.StoredSession, of cli.Accounts) []cli.StoredSession {
+	rank := func(s cli.StoredSession) int {
+		if s.Account == of[s.Agent] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(all, func(a, b cli.StoredSession) int {
+		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID), cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(a.Account, b.Account))
+	})
+	return slices.CompactFunc(all, func(a, b cli.StoredSession) bool { return a.Agent == b.Agent && a.ID == b.ID })
 }
 
 // ResumeCommand returns the shell command that resumes the session req.Resume in req.Dir, for a terminal. It returns

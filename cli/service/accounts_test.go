@@ -135,3 +135,36 @@ func TestAccountsAreLoggedInApart(t *testing.T) {
 		closeService(t, s)
 	})
 }
+
+// If a sandbox refuses the account of a fallback, the next fallback answers, with the failure of the default agent.
+func TestAFallbackWithARefusedAccountIsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := AccountProvider{cli.AccountHome{Account: "work", Dir: "/w", AccountVars: cli.AccountVars{Home: "H"}},
+			&fakeProvider{agent: "b"}}
+		inside := web(&fakeSandbox{}, inState("a", cli.Installed), &fakeProvider{agent: "b"}, &fakeProvider{agent: "c"})
+		s := newTestService(t, Options{Settings: Settings{Default: "a", Fallback: []cli.Agent{"b", "c"}},
+			RunEnvs:  []RunEnv{inside},
+			Accounts: []AccountProvider{work}}, &fakeProvider{agent: "a"}, &fakeProvider{agent: "b"})
+		of := cli.Accounts{"b": "work"}
+		agent, instead, err := s.Default(t.Context(), "web", of)
+		if agent != "c" || instead == nil || instead.Agent != "a" || err != nil {
+			t.Errorf("the default is %s, instead of %v, %v", agent, instead, err)
+		}
+		if agent, _ := s.Substitute(t.Context(), "web", of, []cli.Agent{"a"}); agent != "c" {
+			t.Errorf("the substitute is %q", agent)
+		}
+		if agent, _ := s.Substitute(t.Context(), "web", nil, []cli.Agent{"a"}); agent != "b" {
+			t.Errorf("the substitute with the default account is %q", agent)
+		}
+		closeService(t, s)
+
+		s, _, _, _ = withAccounts(t, Options{})
+		if agent, _ := s.Substitute(t.Context(), "", cli.Accounts{"fake": "work"}, nil); agent != "" {
+			t.Errorf("an account without a log-in is a substitute: %q", agent)
+		}
+		if agent, _ := s.Substitute(t.Context(), "", cli.Accounts{"fake": "home"}, nil); agent != "fake" {
+			t.Errorf("the substitute is %q", agent)
+		}
+		closeService(t, s)
+	})
+}

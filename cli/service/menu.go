@@ -188,8 +188,12 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 			continue
 		}
 		e, failure := s.at(in, agent, of[agent])
-		if failure != nil {
+		switch {
+		case failure != nil && agent == s.opts.Default:
 			return agent, nil, nil // the turn reports it
+		case failure != nil:
+			first = cmp.Or(first, failure)
+			continue
 		}
 		answer, err := e.auth.get(asked)
 		switch {
@@ -218,9 +222,10 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 }
 
 // Substitute returns the first usable agent of an environment that is not in others, or "". configured reports whether
-// that agent is the default or a fallback. Substitute does not wait for a sandbox that does not answer.
-func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
-	configured bool) {
+// that agent is the default or a fallback. of has the accounts that the agents would use. Substitute does not wait for a
+// sandbox that does not answer.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+	others []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return "", false
@@ -228,10 +233,11 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.A
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
 	for _, e := range s.order(at) {
-		if slices.Contains(others, e.agent()) {
+		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		if failure != nil || slices.Contains(others, e.agent()) {
 			continue
 		}
-		if answer, err := e.auth.get(asked); err == nil && answer.err == nil &&
+		if answer, err := entry.auth.get(asked); err == nil && answer.err == nil &&
 			answer.auth.State == cli.Authenticated {
 			return e.agent(), slices.Contains(s.preferred(), e.agent())
 		}

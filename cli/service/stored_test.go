@@ -40,10 +40,34 @@ func TestSessionsOfAgentsThatFail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := s.StoredSessions(t.Context(), "", t.TempDir())
+		all, err := s.StoredSessions(t.Context(), "", nil, t.TempDir())
 		if len(all) != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%v, %v: %+v, %v", tt.a, tt.b, all, err)
 		}
 		closeService(t, s)
 	}
+}
+
+// A session that is in the homes of several accounts is listed once: of the conversation's account, else of the default.
+func TestCopiedSessionsAreListedOnce(t *testing.T) {
+	home := func(account cli.Account) AccountProvider {
+		return AccountProvider{cli.AccountHome{Account: account, Dir: "/" + string(account)},
+			keeperProvider{&fakeProvider{agent: "a"}, nil}}
+	}
+	s, err := New(Options{
+		Providers: []cli.Provider{
+			keeperProvider{&fakeProvider{agent: "a"}, nil}, keeperProvider{&fakeProvider{agent: "b"}, nil},
+		},
+		Accounts: []AccountProvider{home("home"), home("work")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, account := range []cli.Account{"", "home", "work"} {
+		all, err := s.StoredSessions(t.Context(), "", cli.Accounts{}.With("a", account), t.TempDir())
+		if err != nil || len(all) != 2 || all[0].Agent != "a" || all[0].Account != account || all[1].Agent != "b" {
+			t.Errorf("with the account %q: %+v, %v", account, all, err)
+		}
+	}
+	closeService(t, s)
 }

@@ -31,6 +31,7 @@ import (
 	"ductor/internal/keys"
 	"ductor/internal/rooted"
 	"ductor/internal/runner"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
 
@@ -186,16 +187,27 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // accountVars returns the variables that lead an agent to its accounts.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
+	// An ACP agent that runs one of these programs has the program's variable.
+	vars.Leads = map[string][]string{
+		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
+		"COPILOT_HOME": copilot.LoginVars(),
+	}[vars.Home]
 	if s, ok := a.cfg.Agents.ACP[name]; ok {
 		e, _ := acp.EntryOf(s.Path)
-		vars.Leads = e.Keys
-		return vars
+		vars.Leads = slices.Concat(vars.Leads, e.Keys, secretVariables())
 	}
-	vars.Leads = map[string][]string{
-		"claude": claude.LoginVars(), "codex": codex.LoginVars(), "gemini": gemini.LoginVars(),
-		"copilot": copilot.LoginVars(),
-	}[name]
 	return vars
+}
+
+// secretVariables returns the names of ductor's variables that probably contain secrets. Any of them can be a key of an
+// ACP agent, because ductor does not know all variables that such an agent reads.
+func secretVariables() (names []string) {
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); secrets.IsName(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // provider returns an agent of an environment that uses an account.
@@ -217,14 +229,15 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 }
 
 // renewed returns the agents of an environment for the configuration of a, from those for the configuration before. An
-// agent whose settings apply at once is created again if they or its keys changed. Other agents stay.
+// agent whose settings apply at once is created again if they changed, or its keys or those of its accounts. Other agents
+// stay.
 func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
 	all := a.providers(g)
 	for i, p := range all {
 		name := string(p.Agent())
 		was, there := before.Agents.ACP[name]
 		if now, acp := a.cfg.Agents.ACP[name]; acp != there || !reflect.DeepEqual(was, now) ||
-			acp && !slices.Equal(keysOf(before, name), keysOf(a.cfg, name)) {
+			acp && !slices.Equal(keysOfAccounts(before, name), keysOfAccounts(a.cfg, name)) {
 			continue
 		}
 		if j := slices.IndexFunc(present, func(q cli.Provider) bool { return q.Agent() == p.Agent() }); j >= 0 {
@@ -234,9 +247,17 @@ func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) 
 	return all
 }
 
-// keysOf returns the stored keys of an agent.
-func keysOf(cfg config.Config, agent string) []keys.Key {
-	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != agent })
+// keysOf returns the stored keys of one account; see cli.Account.Of.
+func keysOf(cfg config.Config, of string) []keys.Key {
+	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != of })
+}
+
+// keysOfAccounts returns the stored keys of all accounts of an agent.
+func keysOfAccounts(cfg config.Config, name string) []keys.Key {
+	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool {
+		agent, _, _ := strings.Cut(k.Agent, "@")
+		return agent != name
+	})
 }
 
 // dialect returns the common options of an agent that uses an account. Besides the variables in env, the agent gets the

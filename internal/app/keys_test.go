@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 )
@@ -89,5 +90,58 @@ func TestOnlyItsAccountGetsAKey(t *testing.T) {
 	}
 	if info, err := os.Stat(work); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the home of an account: %v, %v", info, err)
+	}
+}
+
+// TestAnAccountOfAnACPAgentGetsNoKey tests that the account of an ACP agent gets no key of ductor's environment, even if
+// the agent's env allows it, and no variable that leads the program behind the agent to another log-in.
+func TestAnAccountOfAnACPAgentGetsNoKey(t *testing.T) {
+	leads := map[string][]string{
+		"qwen":       {"OPENAI_API_KEY", "DASHSCOPE_TOKEN", "MY_PASSWORD"},
+		"claude-acp": {"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_CUSTOM_HEADERS"},
+		"codex-acp":  {"CODEX_SQLITE_HOME", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"},
+	}
+	t.Setenv("OPENAI_BASE_URL", "http://gateway")
+	cfg := config.Default()
+	cfg.Agents.ACP = map[string]acp.Settings{}
+	for name, variables := range leads {
+		e, ok := acp.EntryOf(map[string]string{
+			"qwen": "qwen", "claude-acp": "claude-agent-acp", "codex-acp": "codex-acp",
+		}[name])
+		if !ok {
+			t.Fatalf("the catalogue lacks %s", name)
+		}
+		for _, variable := range variables {
+			t.Setenv(variable, "of-the-environment")
+		}
+		cfg.Agents.ACP[name] = acp.Settings{
+			Enabled: true, Path: e.Command, Env: append([]string{"OPENAI_*"}, variables...),
+			Accounts: map[string]cli.AccountSettings{"work": {Home: filepath.Join(t.TempDir(), "work")}},
+		}
+		cfg.Keys = append(cfg.Keys, keys.Key{Agent: name + "@work", Name: "OPENAI_ADMIN_KEY", Value: "sk-of-work"})
+	}
+	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	accounts := a.accounts(runEnv{})
+	if len(accounts) != len(leads) {
+		t.Fatalf("there are %d accounts", len(accounts))
+	}
+	for _, one := range accounts {
+		agent := one.Provider.Agent()
+		environ := func(home cli.AccountHome) []string {
+			o := a.dialect(runEnv{}, agent, home, "", cfg.Agents.ACP[string(agent)].Env)
+			return o.ChildEnv(cli.Request{}, nil, nil)
+		}
+		env := environ(one.AccountHome)
+		for _, variable := range leads[string(agent)] {
+			if got := cli.Variable(env, variable); got != "" {
+				t.Errorf("the account of %s gets %s", agent, variable)
+			}
+			if cli.Variable(environ(cli.AccountHome{}), variable) == "" {
+				t.Errorf("the default account of %s lacks %s", agent, variable)
+			}
+		}
+		if cli.Variable(env, "OPENAI_BASE_URL") == "" || cli.Variable(env, "OPENAI_ADMIN_KEY") != "sk-of-work" {
+			t.Errorf("the account of %s lacks a variable or its own key: %q", agent, env)
+		}
 	}
 }

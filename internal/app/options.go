@@ -54,6 +54,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
 		Owner: ownerOf(cfg), Noticed: a.noticed,
 	}
+	o.Offers.AccountTable = func(agent cli.Agent) string { return a.now().Agents.AccountTable(string(agent)) }
 	if a.Load != nil {
 		o.Reload = a.reloadFor
 		o.Offers.Next, o.Offers.Add = a.nextAgents, a.addAgent

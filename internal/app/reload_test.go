@@ -344,6 +344,14 @@ func TestAReloadRenewsOnlyChangedAgents(t *testing.T) {
 		{renewed: true},
 		{keys: []keys.Key{{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"}}, renewed: true},
 		{keys: []keys.Key{{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"}}},
+		{keys: []keys.Key{
+			{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"},
+			{Agent: "crow@work", Name: "A_KEY", Value: "a-second-secret"},
+		}, renewed: true},
+		{keys: []keys.Key{
+			{Agent: "crow", Name: "A_KEY", Value: "a-long-secret"},
+			{Agent: "crow@work", Name: "A_KEY", Value: "a-third-secret"},
+		}, renewed: true},
 	} {
 		crow, claude := find("crow"), find("claude")
 		stored = step.keys

@@ -44,6 +44,15 @@ func (a Agents) Uses(of string) bool {
 // AccountVariable returns the variable with the home of an agent's account. It returns "" if ductor knows none.
 func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
 
+// AccountTable returns the name of the table for an account "work" of an agent. It returns "" if the agent can have only
+// its default account.
+func (a Agents) AccountTable(agent string) string {
+	if a.AccountVariable(agent) == "" {
+		return ""
+	}
+	return a.Table(agent) + ".accounts.work"
+}
+
 func (a Agents) stateHome(agent string) stateHome {
 	if s, ok := a.ACP[agent]; ok {
 		e, _ := acp.EntryOf(s.Path)
@@ -64,8 +73,17 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 			p.add(table, "no variable is known that leads %s to another home, so it can have only one account", agent)
 			continue
 		}
-		homes[cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))] =
-			"the default account"
+		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
+		homes[own] = "the default account"
+		near := func(real string) string { // returns the account whose home lies in real, or around it
+			for _, other := range slices.Sorted(maps.Keys(homes)) {
+				inUserHome := other == own && state.folder == "" // Gemini's state is only a part of it
+				if cli.Lies(other, real) || cli.Lies(real, other) && !inUserHome {
+					return homes[other]
+				}
+			}
+			return ""
+		}
 		for _, name := range slices.Sorted(maps.Keys(accounts)) {
 			key, home := below(table, name), accounts[name].Home
 			real := cli.RealPath(home)
@@ -78,6 +96,10 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 				p.add(key+".home", "an account needs a home: a directory for the agent's log-in and sessions")
 			case homes[real] != "":
 				p.add(key+".home", "%s has this home", homes[real])
+			case near(real) != "":
+				p.add(key+".home", "it lies in the home of %s or contains it; choose a directory beside it", near(real))
+			case c.holdsProject(home) || c.holdsProject(real):
+				p.add(key+".home", "a project lies in it, and agents work there; choose a directory without projects")
 			case c.inProject(home) || c.inProject(real):
 				p.add(key+".home", "agents work there, and what they write could change the log-in; "+
 					"choose a directory outside of all projects")
@@ -93,6 +115,16 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 
 // inProject reports whether agents may work in a directory.
 func (c *Config) inProject(dir string) bool {
+	return slices.ContainsFunc(c.projectDirs(), func(root string) bool { return cli.Lies(dir, root) })
+}
+
+// holdsProject reports whether agents may work in a part of a directory.
+func (c *Config) holdsProject(dir string) bool {
+	return slices.ContainsFunc(c.projectDirs(), func(root string) bool { return cli.Lies(root, dir) })
+}
+
+// projectDirs returns the directories in which agents may work, with and without resolved links.
+func (c *Config) projectDirs() (dirs []string) {
 	all := slices.Concat(c.Projects.Roots, c.Projects.AddDirs, []string{c.Projects.DefaultDir})
 	for _, named := range c.Projects.Named {
 		all = append(all, named.Dir)
@@ -100,9 +132,12 @@ func (c *Config) inProject(dir string) bool {
 	for _, named := range c.Sandbox.Projects {
 		all = append(all, named.Dir)
 	}
-	return slices.ContainsFunc(all, func(root string) bool {
-		return root != "" && (cli.Lies(dir, root) || cli.Lies(dir, cli.RealPath(root)))
-	})
+	for _, root := range all {
+		if root != "" {
+			dirs = append(dirs, root, cli.RealPath(root))
+		}
+	}
+	return dirs
 }
 
 // checkHome checks the directory of an account, which may be missing. A doubt is no error.

@@ -72,3 +72,53 @@ func TestAccounts(t *testing.T) {
 		}
 	}
 }
+
+// The homes of an agent's accounts lie beside each other, and contain no project.
+func TestHomesOfAccountsLieApart(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(home, ".claude"), filepath.Join(home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ agents, a, b, want string }{
+		{"claude claude", "~/x", "~/xy", ""},
+		{"claude codex", "~/x", "~/x/y", ""},
+		{"claude claude", "~/x", "~/x/y", "lies in the home of the account a or contains it"},
+		{"claude claude", "~/x/y", "~/x", "lies in the home of the account a or contains it"},
+		{"claude claude", "~/x", "~", "the default account"},
+		{"claude claude", "~/x", "~/.claude/work", "the default account"},
+		{"claude claude", "~/x", "~/link/work", "the default account"},
+		{"gemini gemini", "~/x", "~/y", ""},
+		{"gemini gemini", "~/x", "~/x/y", "the account a"},
+		{"gemini gemini", "~/x", "/", "contains it"},
+		{"claude codex", "~/x", "~/above", "a project lies in it"},
+		{"claude codex", "~/x", "~/above/project/y", "outside of all projects"},
+	} {
+		first, second, _ := strings.Cut(tc.agents, " ")
+		text := fmt.Sprintf("telegram.token = %q\nprojects.roots = [%q]\nagents.%s.accounts.a.home = %q\n"+
+			"agents.%s.accounts.b.home = %q", token, filepath.Join(home, "above", "project"), first, tc.a, second, tc.b)
+		_, err := build("config.toml", []byte(text), 0o600, environment(map[string]string{"HOME": home}))
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s, %s and %s: %v, want %q", tc.agents, tc.a, tc.b, err, tc.want)
+		}
+	}
+}
+
+// AccountTable names only tables that the configuration accepts.
+func TestAccountTable(t *testing.T) {
+	text := fmt.Sprintf("telegram.token = %q\n[agents.acp.qwen]\n[agents.acp.goose]\n[agents.acp.kilo]\n", token)
+	c, err := build("config.toml", []byte(text), 0o600, environment(map[string]string{"HOME": t.TempDir()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for agent, want := range map[string]string{
+		"claude": "agents.claude.accounts.work", "gemini": "agents.gemini.accounts.work",
+		"qwen": "agents.acp.qwen.accounts.work", "goose": "", "kilo": "", "unknown": "",
+	} {
+		if got := c.Agents.AccountTable(agent); got != want {
+			t.Errorf("%s: %q, want %q", agent, got, want)
+		}
+	}
+}

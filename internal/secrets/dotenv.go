@@ -30,10 +30,13 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`)
 })
 
+// IsName reports whether variables with this name usually contain secrets.
+func IsName(name string) bool { return secretName().MatchString(name) }
+
 // isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are no
 // secrets.
 func isSecret(name, value string) bool {
-	if !secretName().MatchString(name) || len(value) < minValue || len(value) > maxValue {
+	if !IsName(name) || len(value) < minValue || len(value) > maxValue {
 		return false
 	}
 	address := strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")

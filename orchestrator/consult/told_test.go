@@ -429,7 +429,7 @@ func (gateway) Survey(context.Context, []cli.OpenTurn) (map[cli.TurnID]cli.Remai
 func (gateway) Default(context.Context, cli.Sandbox, cli.Accounts) (cli.Agent, *cli.Failure, error) {
 	return "claude", nil, nil
 }
-func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) {
+func (gateway) Substitute(context.Context, cli.Sandbox, cli.Accounts, []cli.Agent) (cli.Agent, bool) {
 	return "", false
 }
 func (gateway) Refresh()                                                         {}

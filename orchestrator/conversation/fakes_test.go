@@ -269,7 +269,7 @@ func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, cli.Login, func(c
 	return errors.ErrUnsupported
 }
 
-func (a *agent) Substitute(_ context.Context, _ cli.Sandbox, others []cli.Agent) (cli.Agent, bool) {
+func (a *agent) Substitute(_ context.Context, _ cli.Sandbox, _ cli.Accounts, others []cli.Agent) (cli.Agent, bool) {
 	if slices.Contains(others, a.instead.agent) {
 		return "", false
 	}

@@ -30,7 +30,7 @@ type Engine interface {
 
 // Agents are the methods of service.Service that a Book needs.
 type Agents interface {
-	StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error)
+	StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
 	Release(conversation cli.Conversation)
 }

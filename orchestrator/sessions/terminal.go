@@ -51,7 +51,7 @@ func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, ag
 // foreign lists the sessions in a directory that the agents stored and ductor did not create.
 func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession,
 	err error) {
-	all, err := b.agents.StoredSessions(ctx, st.Sandbox, dir)
+	all, err := b.agents.StoredSessions(ctx, st.Sandbox, st.Settings.Accounts, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -72,12 +72,24 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 // substitute returns a configured agent that may run a turn without asking the user. It returns false if the only such
 // agents are in others.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
-	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
+	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
 		return Choice{}, false
 	}
 	own := r.opts.Settings().Agents[other]
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
+}
+
+// accounts returns the accounts of the turn's agent and of the agents that could replace it.
+func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts {
+	conv, err := r.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	if err != nil {
+		r.opts.Log.Warn("load the accounts of a conversation", "turn", string(t.ID), "err", err)
+	}
+	if t.Agent == "" {
+		return conv.Settings.Accounts
+	}
+	return conv.Settings.Accounts.With(t.Agent, t.Entry.Account)
 }
 
 // exhausted lists the agents that must not get the turn. These agents failed in this turn or in the turns that it
@@ -87,7 +99,7 @@ func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 }
 
 func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cli.Agent) []cli.Agent {
-	for _, f := range r.opts.Breakers.All(t.Sandbox, cli.Accounts{t.Agent: t.Entry.Account}) {
+	for _, f := range r.opts.Breakers.All(t.Sandbox, r.accounts(ctx, t)) {
 		failed = append(failed, f.Agent)
 	}
 	for id := t.Again; id != ""; {
@@ -206,7 +218,8 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionHandOff:
-			out.Other, _ = o.Gateway.Substitute(t.record, t.turn.Sandbox, t.exhausted(t.record, f.Agent))
+			out.Other, _ = o.Gateway.Substitute(t.record, t.turn.Sandbox, t.runner.accounts(t.record, t.turn),
+				t.exhausted(t.record, f.Agent))
 			if out.Other == "" {
 				continue
 			}

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,7 @@ type gateway struct {
 
 func (g gateway) Accounts(context.Context, cli.Sandbox, cli.Agent) []cli.MenuEntry { return g.accounts }
 
-func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent, bool) {
+func (gateway) Substitute(context.Context, cli.Sandbox, cli.Accounts, []cli.Agent) (cli.Agent, bool) {
 	return "", false
 }
 
@@ -53,6 +54,7 @@ func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 		c := &conversation{}
 		r := NewRunner(Options{
 			Gateway: gateway{}, Breakers: circuit.New(0, time.Now), Later: true, Lang: &lang.Choices{}, Now: time.Now,
+			Store:    chosen{},
 			Settings: func() Settings { return Settings{Recovery: Recovery{Limits: orchestrator.LimitWait}} },
 			Log:      slog.New(slog.DiscardHandler),
 		})
@@ -70,7 +72,7 @@ func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 
 // limits is a store with plan limits.
 type limits struct {
-	orchestrator.Store
+	chosen
 	all []cli.AccountLimits
 }
 
@@ -124,5 +126,52 @@ func TestOtherAccountsAreOfferedAtALimit(t *testing.T) {
 	}
 	if _, is := orchestrator.ActionAgain.Account(); is {
 		t.Error("another action counts as one of an account")
+	}
+}
+
+// chosen is a store with the accounts that a conversation chose.
+type chosen struct {
+	orchestrator.Store
+	accounts cli.Accounts
+}
+
+func (s chosen) Conversation(context.Context, orchestrator.ConversationID) (c orchestrator.Conversation, _ error) {
+	c.Settings.Accounts = s.accounts
+	return c, nil
+}
+
+// substitutes records the accounts with which a substitute was looked for.
+type substitutes struct {
+	gateway
+	of *cli.Accounts
+}
+
+func (s substitutes) Substitute(_ context.Context, _ cli.Sandbox, of cli.Accounts, _ []cli.Agent) (cli.Agent, bool) {
+	*s.of = of
+	return "codex", true
+}
+
+// A substitute uses the account that the conversation chose for it, so only the limit of that account counts.
+func TestASubstituteUsesTheChosenAccount(t *testing.T) {
+	var asked cli.Accounts
+	breakers := circuit.New(0, time.Now)
+	limit := &cli.Failure{Kind: cli.LimitReached, Agent: "codex", ResetAt: time.Now().Add(time.Hour)}
+	breakers.Ended("", "codex", "", limit)
+	r := NewRunner(Options{
+		Gateway: substitutes{of: &asked}, Breakers: breakers, Now: time.Now, Lang: &lang.Choices{},
+		Store:    chosen{accounts: cli.Accounts{"codex": "work", "claude": "changed meanwhile"}},
+		Settings: func() Settings { return Settings{} }, Log: slog.New(slog.DiscardHandler),
+	})
+	turn := orchestrator.Turn{ID: "t", Agent: "claude", Entry: orchestrator.Entry{Account: "mine"}}
+	if got := r.exhausted(t.Context(), turn, nil); len(got) != 0 {
+		t.Errorf("exhausted are %v, though only another account of Codex is at its limit", got)
+	}
+	breakers.Ended("", "codex", "work", limit)
+	if got := r.exhausted(t.Context(), turn, nil); !slices.Equal(got, []cli.Agent{"codex"}) {
+		t.Errorf("exhausted are %v, want Codex", got)
+	}
+	r.substitute(t.Context(), turn, nil)
+	if want := (cli.Accounts{"codex": "work", "claude": "mine"}); !maps.Equal(asked, want) {
+		t.Errorf("the accounts are %v, want %v", asked, want)
 	}
 }
