@@ -8,16 +8,11 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"ductor/bot/checks"
-	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/claude"
@@ -29,7 +24,6 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/keys"
-	"ductor/internal/rooted"
 	"ductor/internal/runner"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
@@ -312,36 +306,6 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
 }
 
-// ProbeAgent checks whether an agent can be used. It costs no tokens.
-func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
-	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
-	if s.Usable() {
-		s.Mode = service.ChooseMode(p.Modes(), modesOf(cfg.Agents)[s.Agent])
-	}
-	return s
-}
-
-// probeTimeout limits how long the check of all agents may take.
-const probeTimeout = 30 * time.Second
-
-// logAgents logs whether each agent of this machine can be used, if agents may run here. A missing agent is no error.
-func (a *App) logAgents(ctx context.Context) {
-	if !a.envs.Sandboxes.Policy().OnHost() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	for _, s := range a.service.Agents(ctx, "") {
-		log := a.Log.Info
-		if !s.Usable() && (s.Auth.State == cli.Installed || s.Agent == a.cfg.Agents.Default) {
-			log = a.Log.Warn
-		}
-		if ctx.Err() == nil {
-			log("agent", "name", s.Agent, "state", s.String())
-		}
-	}
-}
-
 // RunsPath returns the directory of the configuration's runs.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
@@ -369,145 +333,4 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 	return host.Open(host.Options{
 		Dir: RunsPath(cfg), Runner: start, Timing: cfg.Agents.Timing, Logger: log,
 	})
-}
-
-// ProbeAccounts checks whether the accounts of the agents of this machine can be used, apart from the default ones.
-func ProbeAccounts(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
-	err = withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
-		a := agents{cfg: cfg, log: log}
-		all := a.accounts(a.hostEnv(launcher))
-		states = make([]cli.AgentState, len(all))
-		var looks sync.WaitGroup
-		for i, one := range all {
-			looks.Go(func() {
-				s := cli.AgentState{
-					Agent: one.Provider.Agent(), Account: one.Account, Auth: one.Auth(ctx, one.Provider),
-				}
-				if s.Usable() {
-					s.Mode = service.ChooseMode(one.Provider.Modes(), modesOf(cfg.Agents)[s.Agent])
-				}
-				states[i] = s
-			})
-		}
-		looks.Wait()
-	})
-	return states, err
-}
-
-// WithProbes calls f with the agents of this machine. Their runs are in a temporary directory.
-func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
-	return withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
-		a := agents{cfg: cfg, log: log}
-		f(a.providers(a.hostEnv(launcher)))
-	})
-}
-
-// withProbeHost calls f with a launcher of this machine in a temporary directory, and with a configuration for the
-// launcher.
-func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
-	dir, err := os.MkdirTemp("", "ductor-probe-")
-	if err != nil {
-		return fmt.Errorf("make a directory for probes: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.Storage.Dir = dir
-	log := slog.New(slog.DiscardHandler)
-	launcher, err := openHost(cfg, runner.Options{}, log)
-	if err != nil {
-		return err
-	}
-	f(cfg, launcher, log)
-	return launcher.Close()
-}
-
-// examiner returns a function that checks the running configuration. It returns nil if the options contain no such
-// check.
-func (a *App) examiner() func(context.Context) checks.Report {
-	if a.Examine == nil {
-		return nil
-	}
-	return func(ctx context.Context) checks.Report {
-		agents := a.agents(a.now().Config)
-		return a.Examine(ctx, agents.cfg, agents.providers(agents.hostEnv(a.host)))
-	}
-}
-
-// machineAgents are the agents of this machine: those in use, and the installed ones that the configuration lacks.
-type machineAgents struct {
-	used []cli.Provider
-
-	// Looking for all programs of the catalogue may take long, so the result is kept.
-	mu      sync.Mutex
-	addable []acp.Entry
-	without *settings // which lack the addable ones
-	at      time.Time // when the programs were looked up
-}
-
-// addableFor is how long the agents that can be added are kept.
-const addableFor = 5 * time.Minute
-
-// toAdd returns the installed agents that the configuration lacks. The caller holds mu.
-func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
-	if m.without != cfg || time.Since(m.at) > addableFor {
-		m.addable, m.without, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
-	}
-	return m.addable
-}
-
-// offeredFile lists the agents that ductor has offered in chats, one per line.
-const offeredFile = "offered-agents"
-
-// nextAgents implements menu.Offers. It offers no agents if it cannot record the offer.
-func (a *App) nextAgents() (agents []menu.NewAgent) {
-	if !a.envs.Sandboxes.Policy().OnHost() {
-		return nil
-	}
-	a.machine.mu.Lock()
-	defer a.machine.mu.Unlock()
-	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	offered := strings.Fields(string(text))
-	for _, e := range a.machine.toAdd(a.now()) {
-		if !slices.Contains(offered, e.ID) {
-			offered = append(offered, e.ID)
-			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})
-		}
-	}
-	if err == nil && len(agents) > 0 {
-		err = rooted.ReplaceFile(path, []byte(strings.Join(offered, "\n")), nil)
-	}
-	if err != nil {
-		a.Log.Warn("record which agents were offered", "err", err)
-		return nil
-	}
-	return agents
-}
-
-// addAgent implements menu.Offers.
-func (a *App) addAgent(ctx context.Context, id string) error {
-	err := a.writeAgent(id)
-	if err != nil {
-		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
-		return err
-	}
-	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
-	if _, err := a.Reload(ctx); err != nil {
-		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
-	}
-	return nil
-}
-
-// writeAgent adds an agent to the file of the configuration.
-func (a *App) writeAgent(id string) error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor removed it from its environment
-			return a.cfg.Telegram.Token.Reveal()
-		}
-		return os.Getenv(name)
-	}})
 }

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/menu"
+	"ductor/cli"
+	"ductor/cli/acp"
+	"ductor/internal/config"
+	"ductor/internal/rooted"
+)
+
+// This file offers agents that are installed and not configured, and adds them to the configuration.
+
+// machineAgents are the agents of this machine: those in use, and the installed ones that the configuration lacks.
+type machineAgents struct {
+	used []cli.Provider
+
+	// Looking for all programs of the catalogue may take long, so the result is kept.
+	mu      sync.Mutex
+	addable []acp.Entry
+	without *settings // which lack the addable ones
+	at      time.Time // when the programs were looked up
+}
+
+// addableFor is how long the agents that can be added are kept.
+const addableFor = 5 * time.Minute
+
+// toAdd returns the installed agents that the configuration lacks. The caller holds mu.
+func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
+	if m.without != cfg || time.Since(m.at) > addableFor {
+		m.addable, m.without, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+	}
+	return m.addable
+}
+
+// offeredFile lists the agents that ductor has offered in chats, one per line.
+const offeredFile = "offered-agents"
+
+// nextAgents implements menu.Offers. It offers no agents if it cannot record the offer.
+func (a *App) nextAgents() (agents []menu.NewAgent) {
+	if !a.envs.Sandboxes.Policy().OnHost() {
+		return nil
+	}
+	a.machine.mu.Lock()
+	defer a.machine.mu.Unlock()
+	path := filepath.Join(a.cfg.Storage.Dir, offeredFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	offered := strings.Fields(string(text))
+	for _, e := range a.machine.toAdd(a.now()) {
+		if !slices.Contains(offered, e.ID) {
+			offered = append(offered, e.ID)
+			agents = append(agents, menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command})
+		}
+	}
+	if err == nil && len(agents) > 0 {
+		err = rooted.ReplaceFile(path, []byte(strings.Join(offered, "\n")), nil)
+	}
+	if err != nil {
+		a.Log.Warn("record which agents were offered", "err", err)
+		return nil
+	}
+	return agents
+}
+
+// addAgent implements menu.Offers.
+func (a *App) addAgent(ctx context.Context, id string) error {
+	err := a.writeAgent(id)
+	if err != nil {
+		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
+		return err
+	}
+	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
+	if _, err := a.Reload(ctx); err != nil {
+		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
+	}
+	return nil
+}
+
+// writeAgent adds an agent to the file of the configuration.
+func (a *App) writeAgent(id string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
+		if name == config.TokenVariable { // ductor removed it from its environment
+			return a.cfg.Telegram.Token.Reveal()
+		}
+		return os.Getenv(name)
+	}})
+}
