@@ -206,8 +206,12 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// releaseAgain is the pause before ductor tries again to store what came of an abort.
-const releaseAgain = 5 * time.Second
+// ductor retries to store the result of an abort after releaseAgain. Each further pause is twice as long, up to
+// releaseSlowest.
+const (
+	releaseAgain   = 5 * time.Second
+	releaseSlowest = 5 * time.Minute
+)
 
 // resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns
 // have ended.
@@ -231,14 +235,14 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					}.Encode()
 				}
 			}
-			for { // the disk may be full
+			for pause := releaseAgain; ; pause = min(2*pause, releaseSlowest) { // the disk may be full
 				err := messages.Release(ctx, row)
 				if err == nil {
 					return
 				}
-				log.Error("say what came of an abort", "chat", row.Conversation.Chat, "err", err)
+				log.Warn("store the result of an abort", "chat", row.Conversation.Chat, "again in", pause, "err", err)
 				select {
-				case <-time.After(releaseAgain):
+				case <-time.After(pause):
 				case <-ctx.Done():
 					return
 				}

@@ -1,8 +1,10 @@
 package bot
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -136,4 +138,43 @@ func TestAReplyToAnAbortIsResumed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the result of an abort cannot be stored, ductor tries again less and less often, and without an error in the
+// log: the disk reports its own trouble. The result is shown once it can be stored.
+func TestAReplyToAnAbortIsStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal, wall, out, logs := newJournalFake(), bottest.NewChat(t), bottest.NewOutbox(), &bytes.Buffer{}
+		row := message.Compose(orchestrator.ConversationID{Chat: 7}, message.Content{Text: render.Plain("Stopped.")})
+		row.Key, row.State = "stop/1", orchestrator.Pending
+		if err := journal.SaveMessage(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		journal.Full.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		messages := message.New(out, wall, journal, nil, slog.New(slog.DiscardHandler))
+		var all sync.WaitGroup
+		log := slog.New(slog.NewTextHandler(logs, nil))
+		if err := resumeStops(ctx, messages, &deskFake{}, all.Go, nil, log); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { messages.Run(ctx) })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		tries := strings.Count(logs.String(), "level=WARN")
+		if tries < 10 || tries > 20 || strings.Contains(logs.String(), "ERROR") {
+			t.Errorf("%d tries in an hour:\n%s", tries, logs)
+		}
+		journal.Full.Store(false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := wall.Text(); got != "Stopped." {
+			t.Errorf("the chat shows %q", got)
+		}
+		cancel()
+		all.Wait()
+		if err := out.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

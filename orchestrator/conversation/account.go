@@ -1,7 +1,9 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -67,7 +69,9 @@ func (e *Engine) hasAccount(ctx context.Context, agent cli.Agent, account cli.Ac
 // conversation chose, the turn uses the default one, the chat is notified, and the conversation forgets its choice.
 func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation, t *orchestrator.Turn) {
 	t.Entry.Account = conv.Settings.Accounts[t.Agent]
-	if e.hasAccount(ctx, t.Agent, t.Entry.Account) {
+	// The turn itself reports an agent that is no longer configured, which has no accounts at all.
+	if e.hasAccount(ctx, t.Agent, t.Entry.Account) ||
+		len(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", t.Agent)) == 0 {
 		return
 	}
 	gone := t.Entry.Account
@@ -82,23 +86,43 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 	}
 }
 
-// continueAs sets the account of an agent in the conversation, and runs the prompt of a turn of that agent again.
+// continueAs sets the account of an agent in the conversation, and runs the prompt of a turn of that agent again. If it
+// refuses, the conversation keeps its account.
 func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cli.Account,
-	by orchestrator.Press) (orchestrator.Receipt, error) {
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
-		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+		return receipt, orchestrator.ErrBadChoice
 	}
-	err := e.opts.Store.Unrepeated(ctx, t.ID)
-	if err == nil {
-		err = e.setAccount(ctx, by.Conversation, t.Agent, account)
-	}
-	if err == nil && t.Outcome.State == "" { // it is still running
-		err = e.StopTurn(ctx, t.ID, by)
-	}
+	c, err := e.conversation(by.Conversation)
 	if err != nil {
-		return orchestrator.Receipt{}, err
+		return receipt, err
 	}
-	return e.repeat(ctx, t, withoutJobWants(t.Wants), by)
+	again := repetition(t, withoutJobWants(t.Wants), by)
+	c.do(func() { // nothing starts before this function returns, so the new turn uses the account
+		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
+			return
+		}
+		if receipt.Full = c.full(); receipt.Full {
+			return
+		}
+		var before cli.Accounts
+		if err = e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
+			before = c.Settings.Accounts
+			c.Settings.Accounts = before.With(t.Agent, account)
+		}); err != nil {
+			return
+		}
+		// Only now: otherwise a crash in between would lose the account, because this commit marks the press as handled.
+		if receipt, err = c.append(ctx, &again); err != nil {
+			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
+				c.Settings.Accounts = before
+			}))
+		}
+	})
+	if err == nil && receipt.Ahead > 0 && !receipt.Full {
+		c.showQueued(again, receipt.Ahead)
+	}
+	return receipt, err
 }
 
 // switchAccount is continueAs for a running turn, which it stops.
@@ -112,10 +136,21 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	switch {
 	case !r.is(id) || r.req == nil || orchestrator.IsJobTurn(id):
 		return receipt, orchestrator.ErrStillOpen
-	case !by.MayEnd(r.turn):
+	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
 		return receipt, orchestrator.ErrNotAllowed
 	}
-	receipt, err = e.continueAs(ctx, r.turn, account, by)
+	// Queue the copy first: without it, a stopped turn would have lost its prompt. The copy does not mark the press as
+	// handled, so after a crash the same press finds the copy and still stops the turn.
+	queuing := by
+	queuing.Updates = nil
+	receipt, err = e.continueAs(ctx, r.turn, account, queuing)
+	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
+		return receipt, err
+	}
 	receipt.Turn = id // the buttons of its card change when it has ended
+	// After ErrNoTurn the turn has just ended by itself.
+	if stop := e.StopTurn(ctx, id, by); !errors.Is(stop, orchestrator.ErrNoTurn) {
+		err = cmp.Or(stop, err)
+	}
 	return receipt, err
 }

@@ -68,9 +68,23 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 // repeat queues the prompt of an ended turn again, in the same session.
 func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
+	return e.enqueue(ctx, repetition(t, wants, by), forget...)
+}
+
+// repetition returns a new turn with the prompt of t, in the same session.
+func repetition(t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) orchestrator.Turn {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
-	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}, forget...)
+	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}
+}
+
+// unrepeated returns ErrRepeated if another turn repeats a turn, or if a job will run its prompt later. Call it in the
+// inbox, so that no other press runs between the check and the repetition.
+func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
+	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
+		return cmp.Or(err, orchestrator.ErrRepeated)
+	}
+	return e.opts.Store.Unrepeated(ctx, id)
 }
 
 // continueWith lets another agent run the turn. The next turns of the conversation use that agent too, unless the agent
@@ -114,11 +128,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	if err != nil {
 		return receipt, err
 	}
-	c.do(func() { // in the inbox, so that no other press runs between the check and the job
-		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
-			receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
-		}
-	})
+	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, t, at, by) })
 	return receipt, err
 }
 
@@ -142,10 +152,16 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}
 	receipt.Turn = id
-	// A second press, or the same press after a crash, finds the job but must still stop the turn.
-	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
+	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by) })
 	created := err == nil
-	if !created && !errors.Is(err, orchestrator.ErrRepeated) {
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		// A second press, or the same press after a crash, finds the job but must still stop the turn. Without a job,
+		// another turn repeats the prompt.
+		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
+			err = orchestrator.ErrRepeated
+		}
+	}
+	if err != nil {
 		return receipt, err
 	}
 	if err = e.StopTurn(ctx, id, by); err != nil && created { // the turn has just ended by itself
@@ -172,14 +188,14 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return e.scheduleLater(ctx, t, at, mode)
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if such a job exists.
+// scheduleLater creates a job that runs the prompt of a turn at a time. See unrepeated for when it returns ErrRepeated.
 // most is the highest permission mode of the job. If most is empty, the job does not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	most cli.PermissionMode) (time.Time,
 	error) {
 	in := t.Prompt.Conversation
-	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
-		return at, cmp.Or(err, orchestrator.ErrRepeated)
+	if err := e.unrepeated(ctx, t.ID, in); err != nil {
+		return at, err
 	}
 	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
 		return at, err
@@ -208,8 +224,8 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 }
 
 // RunLater implements turn.Conversation.
-func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error {
-	_, err := c.e.scheduleLater(ctx, t, at, "")
+func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
+	c.do(func() { _, err = c.e.scheduleLater(ctx, t, at, "") })
 	return err
 }
 

@@ -45,6 +45,7 @@ type agent struct {
 	instead struct {
 		agent    cli.Agent     // for all agents; empty for none
 		accounts []cli.Account // of each agent, apart from the default one
+		unknown  cli.Agent     // is not configured
 	}
 }
 
@@ -231,6 +232,9 @@ func (a *agent) Menu(_ context.Context, in cli.Sandbox, _ cli.Accounts, _ ...cli
 func (a *agent) Accounts(_ context.Context, _ cli.Sandbox, agent cli.Agent) (all []cli.MenuEntry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if agent == a.instead.unknown {
+		return nil
+	}
 	for _, account := range append([]cli.Account{""}, a.instead.accounts...) {
 		all = append(all, cli.MenuEntry{Agent: agent, Account: account, Auth: cli.Auth{State: cli.Authenticated}})
 	}

@@ -33,7 +33,8 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	t, receipt, err := c.append(ctx, t)
+	var receipt orchestrator.Receipt
+	c.do(func() { receipt, err = c.append(ctx, &t) })
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}
@@ -104,29 +105,31 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	t, receipt, err := c.append(ctx, t, forget...)
+	var receipt orchestrator.Receipt
+	c.do(func() { receipt, err = c.append(ctx, &t, forget...) })
 	if err == nil && receipt.Ahead > 0 && !receipt.Full {
 		c.showQueued(t, receipt.Ahead)
 	}
 	return receipt, err
 }
 
-// append stores a turn at the end of the queue and returns the stored turn.
-func (c *conversation) append(ctx context.Context, t orchestrator.Turn,
-	forget ...orchestrator.AgentEnv) (_ orchestrator.Turn, receipt orchestrator.Receipt, err error) {
-	c.do(func() {
-		receipt.Ahead = c.ahead()
-		if receipt.Full = len(c.queue) >= c.e.turns().QueueMax; receipt.Full {
-			return
-		}
-		t.Wants.Card.Quote = receipt.Ahead > 0
-		if err = c.e.store(ctx, &t, forget...); err == nil {
-			receipt.Turn = t.ID
-			c.queue = append(c.queue, waiting{turn: t})
-		}
-	})
-	return t, receipt, err
+// append stores a turn at the end of the queue, and sets the remaining fields of t. It runs in the inbox.
+func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
+	forget ...orchestrator.AgentEnv) (receipt orchestrator.Receipt, err error) {
+	receipt.Ahead = c.ahead()
+	if receipt.Full = c.full(); receipt.Full {
+		return receipt, nil
+	}
+	t.Wants.Card.Quote = receipt.Ahead > 0
+	if err = c.e.store(ctx, t, forget...); err == nil {
+		receipt.Turn = t.ID
+		c.queue = append(c.queue, waiting{turn: *t})
+	}
+	return receipt, err
 }
+
+// full reports whether the queue is full.
+func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax }
 
 // store sets the remaining fields of a new turn and stores the turn as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {

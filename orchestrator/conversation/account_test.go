@@ -1,0 +1,278 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// asWork is the choice of the account that openAccounts adds.
+var asWork = orchestrator.ActionAccount("work")
+
+// openAccounts opens a house whose agents have the account "work". Its Claude is near its limit for another hour. Turns
+// of the default account run until the house ends, even if they are aborted; other turns end at once.
+func openAccounts(t *testing.T) (*house, *laterJobs) {
+	t.Helper()
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Jobs = later })
+	h.agent.instead.accounts = []cli.Account{"work"}
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) }) // before the house waits for the turns
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if req.Accounts[who] == "work" {
+			return echo(ctx, who, req, emit)
+		}
+		<-end
+		return cli.Cut(ctx, who)
+	}
+	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.95, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, later
+}
+
+// limited ends a turn of the default account at a limit that ends in an hour.
+func (h *house) limited(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if req.Accounts[who] == "work" {
+		return echo(ctx, who, req, emit)
+	}
+	return cli.Result{Err: &cli.Failure{Kind: cli.LimitReached, Agent: who, ResetAt: h.clock.now().Add(time.Hour)}}
+}
+
+// account returns the account of Claude that the conversation uses.
+func (h *house) account(t *testing.T) cli.Account {
+	t.Helper()
+	conv, err := h.db.Conversation(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conv.Settings.Accounts["claude"]
+}
+
+// isAborting reports whether a turn is aborted. Only that is certain: its agent may still run.
+func (h *house) isAborting(t *testing.T, id cli.TurnID) bool {
+	t.Helper()
+	turn, err := h.db.Turn(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return turn.Aborting || turn.State == orchestrator.TurnAborted
+}
+
+// A prompt that another account runs is not postponed too, although the buttons stay until its turn has ended.
+func TestAPromptThatGoesOnIsNotPostponed(t *testing.T) {
+	h, later := openAccounts(t)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	if r, err := h.Choose(t.Context(), id, asWork, by(owner, here)); err != nil || r.Turn != id || r.Ahead != 1 {
+		t.Fatalf("the press is answered with %+v, %v", r, err)
+	}
+	if !h.isAborting(t, id) {
+		t.Error("the turn goes on")
+	}
+	_, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here))
+	if !errors.Is(err, orchestrator.ErrRepeated) || len(later.ids) > 0 {
+		t.Errorf("the second press: %v, and the jobs are %q", err, later.ids)
+	}
+}
+
+// A turn whose prompt another turn repeats gets no job at its limit, even if ductor would create one automatically.
+func TestAPromptThatGoesOnIsNotPostponedByDuctor(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		o.Jobs, o.Limits = later, orchestrator.LimitWait
+	})
+	end := make(chan struct{})
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		<-end
+		return h.limited(ctx, who, req, emit)
+	}
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	h.repeatBehindIt(t, id)
+	close(end)
+	h.await(t, "failed long")
+	if len(later.ids) > 0 {
+		t.Errorf("the jobs are %q", later.ids)
+	}
+}
+
+// repeatBehindIt stores a turn that repeats another one, as a process did that died afterwards.
+func (h *house) repeatBehindIt(t *testing.T, id cli.TurnID) {
+	t.Helper()
+	err := h.db.EnqueueTurn(t.Context(), orchestrator.Turn{ID: "copy", Again: id, State: orchestrator.TurnQueued,
+		Queued: h.clock.now(), Prompt: orchestrator.Prompt{Conversation: here, Text: "long"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A press that cannot queue the prompt neither stops the turn nor changes the account.
+func TestARunningTurnGoesOnOnlyIfItsPromptIsQueued(t *testing.T) {
+	h, _ := openAccounts(t)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	for range 3 {
+		h.submit(t, here, "waiting")
+	}
+	r, err := h.Choose(t.Context(), id, asWork, by(owner, here))
+	if err != nil || !r.Full || r.Turn != "" {
+		t.Errorf("the press is answered with %+v, %v", r, err)
+	}
+	if h.isAborting(t, id) || h.account(t) != "" {
+		t.Errorf("the turn is aborted: %v; the account is %q", h.isAborting(t, id), h.account(t))
+	}
+}
+
+// If ductor died after it queued the prompt, the same press still stops the turn, even if the queue is full.
+func TestAPressThatQueuedThePromptStopsItsTurn(t *testing.T) {
+	h, _ := openAccounts(t)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	for range 3 {
+		h.submit(t, here, "waiting")
+	}
+	h.repeatBehindIt(t, id)
+	if _, err := h.Choose(t.Context(), id, asWork, by(owner, here)); !errors.Is(err, orchestrator.ErrRepeated) {
+		t.Errorf("the press is answered with %v", err)
+	}
+	if !h.isAborting(t, id) {
+		t.Error("the turn goes on")
+	}
+}
+
+// queueing is a store that calls queued before it stores a repetition, and fails with its error.
+type queueing struct {
+	orchestrator.Store
+	queued func(orchestrator.Turn) error
+}
+
+func (q queueing) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
+	if t.Again == "" {
+		return q.Store.EnqueueTurn(ctx, t, forget...)
+	}
+	if err := q.queued(t); err != nil {
+		return err
+	}
+	return q.Store.EnqueueTurn(ctx, t, forget...)
+}
+
+// ductor queues the prompt before it stops the turn, and the commit does not mark the press as handled. If it cannot
+// queue the prompt, the turn keeps running with its account.
+func TestATurnIsStoppedAfterItsPromptIsQueued(t *testing.T) {
+	for _, fail := range []error{nil, errFull} {
+		var h *house
+		var id cli.TurnID
+		queued := 0
+		h = openAt(t, newPath(t), func(o *conversation.Options) {
+			o.Store = queueing{o.Store, func(copied orchestrator.Turn) error {
+				queued++
+				if h.isAborting(t, id) || len(copied.Prompt.Updates) > 0 {
+					t.Errorf("the turn is aborted: %v; the updates are %v", h.isAborting(t, id), copied.Prompt.Updates)
+				}
+				return fail
+			}}
+		})
+		h.agent.instead.accounts = []cli.Account{"work"}
+		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			if req.Accounts[who] == "work" {
+				return echo(ctx, who, req, emit)
+			}
+			return untilAborted(ctx, who, req, emit)
+		}
+		id = h.submit(t, here, "long").Turn
+		h.awaitAsked(t, 1)
+		press := by(owner, here)
+		press.Updates = []int64{1 << 41}
+		if _, err := h.Choose(t.Context(), id, asWork, press); !errors.Is(err, fail) {
+			t.Errorf("the press is answered with %v", err)
+		}
+		if fail != nil {
+			if queued != 1 || h.isAborting(t, id) || h.account(t) != "" {
+				t.Errorf("%d copies; the turn is aborted: %v; the account is %q", queued, h.isAborting(t, id),
+					h.account(t))
+			}
+			continue
+		}
+		h.await(t, "done long")
+		if got := h.accountsAsked(); queued != 1 || !cmp.Equal(got, []cli.Account{"", "work"}) {
+			t.Errorf("%d copies, and the accounts are %q", queued, got)
+		}
+	}
+}
+
+// accountsAsked returns the accounts of the requests to Claude so far.
+func (h *house) accountsAsked() (all []cli.Account) {
+	for _, r := range h.agent.requests() {
+		all = append(all, r.Accounts["claude"])
+	}
+	return all
+}
+
+// A press that is refused after the end of a turn changes no account. An accepted one runs the prompt with the account.
+func TestOnlyAnAcceptedPressChangesTheAccount(t *testing.T) {
+	for name, refuse := range map[string]func(*house, cli.TurnID){
+		"a job waits": func(h *house, id cli.TurnID) {
+			if _, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the queue is full": func(h *house, _ cli.TurnID) {
+			h.agent.replies(untilAborted)
+			for range 4 {
+				h.submit(t, here, "waiting")
+			}
+		},
+		"it is accepted": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := openAccounts(t)
+			h.agent.replies(h.limited)
+			id := h.submit(t, here, "hello").Turn
+			h.await(t, "failed hello")
+			if refuse == nil {
+				if _, err := h.Choose(t.Context(), id, asWork, by(owner, here)); err != nil {
+					t.Error(err)
+				}
+				h.await(t, "done hello")
+				if got := h.accountsAsked(); !cmp.Equal(got, []cli.Account{"", "work"}) {
+					t.Errorf("the accounts are %q", got)
+				}
+				return
+			}
+			refuse(h, id)
+			r, err := h.Choose(t.Context(), id, asWork, by(owner, here))
+			if !r.Full && !errors.Is(err, orchestrator.ErrRepeated) || h.account(t) != "" {
+				t.Errorf("the press is answered with %+v, %v; the account is %q", r, err, h.account(t))
+			}
+		})
+	}
+}
+
+// A conversation whose agent is missing for a while does not forget the account of the agent.
+func TestAMissingAgentDoesNotLoseItsAccount(t *testing.T) {
+	h := open(t)
+	h.agent.instead.accounts = []cli.Account{"work"}
+	if err := h.SetAccount(t.Context(), here, "claude", "work"); err != nil {
+		t.Fatal(err)
+	}
+	h.agent.instead.unknown = "claude"
+	h.submit(t, here, "hello")
+	h.await(t, "done hello")
+	notice := slices.ContainsFunc(h.chat.log(), func(line string) bool { return strings.HasPrefix(line, "notice") })
+	if notice || h.account(t) != "work" {
+		t.Errorf("the account is %q, and the chat says %q", h.account(t), h.chat.log())
+	}
+}
