@@ -131,8 +131,9 @@ func (o *Options) checkProject(req cli.Request) error {
 	if len(fields) > 0 {
 		missing, _, _ = strings.Cut(fields[0].Name, ": ")
 	}
-	return cli.Failf(cli.Refused, o.Agent, "this project has settings for it (%s), which can widen its rights and are "+
-		"not allowed here. It cannot work without them: use /new to be asked about them, or another agent", missing)
+	return cli.Failf(cli.Refused, o.Agent, "this project has settings for it (%s), which can widen its rights, and it "+
+		"cannot work without them: only your own messages to it can use them, once you allow them (/new asks again); "+
+		"for a consultation, a summary or a job, choose another agent", missing)
 }
 
 // ProjectFiles implements cli.ProjectReader.

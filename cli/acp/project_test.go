@@ -103,7 +103,8 @@ func TestSettingsOfAProjectThatNothingExcludes(t *testing.T) {
 		req.Project = settings
 		_, err := provider.Open(t.Context(), cli.Live, req)
 		if f := cli.AsFailure(testAgent, err); err == nil || f.Kind != cli.Refused ||
-			!strings.Contains(f.Reason, "../.sim/x.json") {
+			!strings.Contains(f.Reason, "../.sim/x.json") ||
+			!strings.Contains(f.Reason, "for a consultation, a summary or a job, choose another agent") {
 			t.Errorf("%q: %v", settings, err)
 		}
 	}
