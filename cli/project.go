@@ -29,8 +29,8 @@ const ProjectTool = "project settings"
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
 // run. The agent uses them only as Request.Project allows.
 type ProjectReader interface {
-	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them. The list is
-	// constant. A name that ends in a slash means a directory with everything below it.
+	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them. The list changes
+	// only when a process of the agent starts. A name that ends in a slash means a directory with everything below it.
 	//
 	// The extension of a file determines which parts users see:
 	//   - JSON: every value

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 
 	"ductor/cli"
@@ -123,7 +122,7 @@ func (p *Provider) Logins() []cli.Login {
 // LogIn implements cli.LoginProvider. It logs in through a separate process. Some agents remember a log-in only for one
 // process, so later processes that need a log-in use the same method again.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
-	proc, err := p.private(ctx, cli.Request{Dir: os.TempDir()})
+	proc, err := p.private(ctx, cli.Request{Dir: p.opts.ProbeDir})
 	if err != nil {
 		return err
 	}

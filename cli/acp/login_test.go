@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +154,33 @@ func TestALogInThatDoesNotWork(t *testing.T) {
 			}
 		default:
 		}
+	}
+}
+
+// Anybody can create settings in the directory for temporary files. They do not keep ductor from asking an agent for its
+// log-in and its models, because that happens in a directory of ductor.
+func TestAnAgentIsProbedInADirectoryOfDuctor(t *testing.T) {
+	_, file := projectIn(t)
+	own := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Dir(filepath.Dir(file)))
+	probes := filepath.Join(own, "probes")
+	provider, p := play(t, func(o *Options) {
+		o.Project, o.ProbeDir = Project{Files: []string{".sim/"}}, probes
+	})
+	p.methods = allMethods
+	if a := provider.Auth(t.Context()); a.State != cli.Authenticated {
+		t.Errorf("its log-in is %+v", a)
+	}
+	if _, err := provider.Models(t.Context()); err != nil {
+		t.Error(err)
+	}
+	logged := make(chan error)
+	go func() { logged <- provider.LogIn(t.Context(), "browser", nil) }()
+	p.say(`{"id":%s,"result":{}}`, p.hear(methodLogin).ID)
+	if err := <-logged; err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(probes); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v, %v", info, err)
 	}
 }

@@ -75,6 +75,10 @@ type Options struct {
 	Holds map[cli.PermissionMode]Holding
 	// Project describes the settings of projects for the agent. Without files, the catalogue's entry applies.
 	Project Project
+	// ProbeDir is the directory of processes that ductor only asks for the agent's log-in and models. It must have the
+	// same path for ductor and for the agent. Nobody else may write to it or above it, because settings there would
+	// count as those of a project. Empty means os.TempDir.
+	ProbeDir string
 	// NoWorkspace stops ductor from offering the agent to read and write files and to run commands. ductor would do so
 	// on its own machine and as its own user, so it must be set for an agent in a container. ductor serves only files
 	// in the directories of the conversation.

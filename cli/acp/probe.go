@@ -98,6 +98,11 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 	if err := p.opts.checkProject(req); err != nil {
 		return nil, err
 	}
+	if req.Dir == p.opts.ProbeDir {
+		if err := os.MkdirAll(req.Dir, 0o700); err != nil {
+			return nil, p.opts.failure(err)
+		}
+	}
 	cmd := p.opts.command(req, "")
 	cmd.For.Mode = "" // no process resumes it
 	proc, err := p.pool.Private(ctx, cmd)
@@ -118,6 +123,6 @@ func (p *Provider) probe(ctx context.Context) (*session, error) {
 		opened = newSession(proc, s, req)
 		return opened, nil
 	}
-	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: os.TempDir()})
+	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: p.opts.ProbeDir})
 	return opened, err
 }

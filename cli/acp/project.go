@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -131,13 +130,39 @@ func (o *Options) checkProject(req cli.Request) error {
 	if len(fields) > 0 {
 		missing, _, _ = strings.Cut(fields[0].Name, ": ")
 	}
-	return cli.Failf(cli.Refused, o.Agent, "this project has settings for it (%s), which can widen its rights and are "+
-		"not allowed here. It cannot work without them: use /new to be asked about them, or another agent", missing)
+	return cli.Failf(cli.Refused, o.Agent, "this project has settings for it (%s), which can widen its rights, and it "+
+		"cannot work without them: only your own messages to it can use them, once you allow them (/new asks again); "+
+		"for a consultation, a summary or a job, choose another agent", missing)
 }
 
-// ProjectFiles implements cli.ProjectReader.
+// checkShown returns a Failure if the request may use the settings of the project, but the agent reads files outside of
+// shown, the list of the settings that users were asked about. The next question is then about the agent's own list.
+func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
+	o := proc.options()
+	files := o.project().Files
+	i := slices.IndexFunc(files, func(file string) bool { return !slices.Contains(shown, file) })
+	if req.Project != cli.WithProject || i < 0 {
+		return nil
+	}
+	proc.provider.reported.Store(&o.reported)
+	return cli.Failf(cli.Refused, o.Agent, "its settings in this project (%s) are others than those that you were "+
+		"asked about: send your message again to be asked about them", files[i])
+}
+
+// ProjectFiles implements cli.ProjectReader. Until the program behind a wrapper has reported its name, it could be any
+// agent, so the list has the files of all agents in the catalogue.
 func (p *Provider) ProjectFiles() []string {
-	o := p.opts
-	o.reported = *cmp.Or(p.reported.Load(), &Entry{})
-	return o.project().Files
+	o, reported := p.opts, p.reported.Load()
+	if reported != nil {
+		o.reported = *reported
+	}
+	files := slices.Clone(o.project().Files)
+	if reported == nil && o.known.ID == "" && len(o.Project.Files) == 0 {
+		for _, e := range Catalogue() {
+			files = append(files, e.Project.Files...)
+		}
+		slices.Sort(files)
+		files = slices.Compact(files)
+	}
+	return files
 }

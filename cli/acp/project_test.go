@@ -103,7 +103,8 @@ func TestSettingsOfAProjectThatNothingExcludes(t *testing.T) {
 		req.Project = settings
 		_, err := provider.Open(t.Context(), cli.Live, req)
 		if f := cli.AsFailure(testAgent, err); err == nil || f.Kind != cli.Refused ||
-			!strings.Contains(f.Reason, "../.sim/x.json") {
+			!strings.Contains(f.Reason, "../.sim/x.json") ||
+			!strings.Contains(f.Reason, "for a consultation, a summary or a job, choose another agent") {
 			t.Errorf("%q: %v", settings, err)
 		}
 	}
@@ -178,4 +179,68 @@ func TestTheSettingsOfAProjectBehindAWrapper(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Before ductor knows the program behind a wrapper, users are asked about the settings of every agent that it can be.
+// If the program turns out to read other settings than users saw, it gets no session before they were asked again.
+func TestOnlySettingsThatUsersSawAreUsedBehindAWrapper(t *testing.T) {
+	provider, p := play(t, func(o *Options) { o.Path = "npx" })
+	for _, e := range append(Catalogue(), Entry{Project: Project{Files: []string{".npx/"}}}) {
+		for _, file := range e.Project.Files {
+			if !slices.Contains(provider.ProjectFiles(), file) {
+				t.Errorf("%s of %s is not shown", file, e.Name)
+			}
+		}
+	}
+	sessions := func() (n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, m := range p.sent {
+			if m.Method == methodNew {
+				n++
+			}
+		}
+		return n
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		f := cli.AsFailure(testAgent, err)
+		if err == nil || f.Kind != cli.Refused || !strings.Contains(f.Reason, "send your message again") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	request := func(turn cli.TurnID) cli.Request {
+		return cli.Request{Dir: t.TempDir(), Turn: turn, Prompt: "hi", Attended: true, Project: cli.WithProject}
+	}
+	play := func(s cli.Session, req cli.Request) {
+		t.Helper()
+		turn := begin(t, s, req)
+		p.endTurn(p.hear(methodPrompt))
+		if r := until[cli.Result](turn); r.Err != nil {
+			t.Error(r.Err)
+		}
+	}
+	p.hello = `{"protocolVersion":1,"agentInfo":{"name":"another"}}`
+	first, second := request("first"), request("second")
+	kept := open(t, provider, first)
+	play(kept, first)
+
+	p.hello = `{"protocolVersion":1,"agentInfo":{"name":"codex-acp"}}`
+	_, err := provider.Open(t.Context(), cli.Live, second)
+	if refused("another program", err); sessions() != 1 {
+		t.Errorf("%d sessions were opened", sessions())
+	}
+	first.Turn = "third"
+	r, _ := clitest.Play(t.Context(), kept, first)
+	refused("a session of the first program", r.Err)
+	if files := provider.ProjectFiles(); !slices.Contains(files, ".npx/") {
+		t.Errorf("it asks about %q before the session of the first program goes on", files)
+	}
+	_, err = provider.Open(t.Context(), cli.Live, request("fourth"))
+	refused("another program again", err)
+	if files := provider.ProjectFiles(); !slices.Equal(files, []string{".codex/"}) {
+		t.Fatalf("after it was refused it reads %q", files)
+	}
+	second.Turn = "fifth"
+	play(open(t, provider, second), second)
 }

@@ -20,7 +20,8 @@ const maxImage = 20 << 20
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
-		err = s.process.options().checkProject(req) // the settings may be new
+		err = cmp.Or( // the settings may be new
+			s.process.options().checkProject(req), s.process.checkShown(req, s.process.provider.ProjectFiles()))
 	}
 	if err == nil {
 		err = s.setModel(ctx, req)

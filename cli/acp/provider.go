@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -56,6 +57,7 @@ func New(o Options) *Provider {
 	}
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
+	o.ProbeDir = cmp.Or(o.ProbeDir, os.TempDir())
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"}, StartLimit: o.StartLimit,

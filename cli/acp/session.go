@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -35,6 +36,7 @@ type session struct {
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
+	shown     []string   // the agent's ProjectFiles before this process started, from which users saw the settings
 	workspace *workspace // serves files and commands to the agent
 	adopted   note       // note of the turn to resume
 
@@ -67,6 +69,7 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 	if err := p.opts.checkProject(req); err != nil {
 		return nil, err
 	}
+	shown := p.ProjectFiles()
 	if p.opts.Resuming != nil && req.Resume != "" {
 		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
 			return nil, err
@@ -77,7 +80,9 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 	if err != nil {
 		return nil, err
 	}
-	return newSession(proc, s, req), nil
+	made := newSession(proc, s, req)
+	made.shown = shown
+	return made, nil
 }
 
 func newSession(proc *agentProcess, s *shared.Session[news], req cli.Request) *session {
@@ -99,7 +104,7 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
 	o := s.process.options() // they may know more than those of the provider
-	if err := o.checkProject(req); err != nil {
+	if err := cmp.Or(o.checkProject(req), s.process.checkShown(req, s.shown)); err != nil {
 		return err
 	}
 	caps := s.process.hello.Capabilities

@@ -53,11 +53,15 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	proc, err := p.private(ctx, cli.Request{Dir: dir})
+	req := cli.Request{Dir: dir}
+	proc, err := p.private(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	all, err := proc.sessionsOf(ctx, dir)
+	var all []cli.StoredSession
+	if err = proc.options().checkProject(req); err == nil { // it may be another program than was known
+		all, err = proc.sessionsOf(ctx, dir)
+	}
 	return all, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Unused))
 }
 

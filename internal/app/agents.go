@@ -280,6 +280,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.Provide
 	o := acp.Options{
 		ProviderOptions: common,
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
+		ProbeDir:   filepath.Join(a.cfg.Storage.Dir, environment.ProbesDir),
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
 		AuthMethod: c.AuthMethod, Spent: a.spent,
 	}

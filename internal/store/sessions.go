@@ -97,9 +97,14 @@ func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 }
 
 // Spent returns what an agent's session had cost after the last of its turns that reported it, or nil; see cli.Fill.
+// That can be a turn before the last one, which reports nothing if ductor was killed. The turn can also belong to an
+// earlier session of the agent: a total below its total shows that.
 func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, error) {
-	usd, err := sqlite.One(ctx, db.file, sqlite.Value[sql.NullFloat64], `SELECT (SELECT outcome ->> '$.fill.spent_usd'
-		FROM agent_sessions a JOIN turns t ON t.id = a.told WHERE a.id = ?)`, string(own))
+	usd, err := sqlite.One(ctx, db.file, sqlite.Value[sql.NullFloat64], `SELECT (SELECT
+		outcome ->> '$.fill.spent_usd' AS usd FROM agent_sessions a JOIN turns t ON t.id = a.told
+			OR t.session = a.session AND t.agent = a.agent AND t.account = a.account AND t.sandbox = a.sandbox
+			AND (t.kind = '') = (a.lane = '')
+		WHERE a.id = ? AND usd IS NOT NULL ORDER BY t.number DESC LIMIT 1)`, string(own))
 	if err != nil || !usd.Valid {
 		return nil, wrap(fmt.Sprintf("load the cost of agent session %s", own), err)
 	}

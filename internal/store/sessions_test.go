@@ -106,3 +106,41 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 func agentEnv(agent cli.Agent, in cli.Sandbox) orchestrator.AgentEnv {
 	return orchestrator.AgentEnv{Agent: agent, Sandbox: in}
 }
+
+// A turn that was interrupted reports no cost. What the agent's session had cost before is still known.
+func TestWhatASessionOfAnAgentHasCost(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	newSession(t, db, "s1", chatA, noon)
+	run := func(id cli.TurnID, agent cli.Agent, account cli.Account, state orchestrator.TurnState, usd *float64) {
+		t.Helper()
+		turn := newTurn(id)
+		turn.Session, turn.Agent, turn.Entry.Account = "s1", agent, account
+		o := orchestrator.Outcome{State: state}
+		o.Fill.SpentUSD = usd
+		runTurn(t, db, turn, o)
+	}
+	spent := func() float64 {
+		t.Helper()
+		usd := get[*float64](t)(db.Spent(ctx, "own"))
+		if usd == nil {
+			return -1
+		}
+		return *usd
+	}
+	usd := func(v float64) *float64 { return &v }
+	of := agentEnv("qwen", "")
+	must(t, db.SetAgentSession(ctx, "s1", of, orchestrator.AgentSession{ID: "own"}))
+	same(t, "the cost before its first turn", spent(), -1.0)
+	run("t1", "qwen", "", orchestrator.TurnDone, usd(1))
+	run("t2", "qwen", "", orchestrator.TurnDone, usd(2))
+	run("t3", "qwen", "work", orchestrator.TurnDone, usd(7))
+	run("t4", "codex", "", orchestrator.TurnDone, usd(8))
+	run("t5", "qwen", "", orchestrator.TurnInterrupted, nil)
+	must(t, db.SetAgentSession(ctx, "s1", of, orchestrator.AgentSession{ID: "own", Told: "t5"}))
+	aside := newTurn("t6")
+	aside.Session, aside.Agent, aside.Ended, aside.Entry.Kind = "s1", "qwen", noon, orchestrator.WorkEntry
+	aside.Outcome = done("")
+	aside.Outcome.Fill.SpentUSD = usd(9)
+	must(t, db.AddEntry(ctx, aside, nil))
+	same(t, "the cost after an interrupted turn", spent(), 2.0)
+}

@@ -26,6 +26,7 @@ const (
 	UploadsDir = "uploads"
 	PromptsDir = "prompts" // system prompts; kept for a day after their last use
 	GeminiDir  = "gemini"  // settings with which Gemini starts
+	ProbesDir  = "probes"  // empty: agents run there when ductor asks for their log-in and models
 	HomesDir   = "homes"   // homes of sessions on this machine
 	dockerDir  = "docker"  // notes about containers
 	seedsDir   = "seeds"   // in dockerDir: files for sandboxes that ductor derives from the owner's
@@ -129,7 +130,7 @@ func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storag
 
 // shared returns ductor's own directories with files for agents.
 func (s *Sandboxes) shared() []string {
-	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir)}
+	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir), s.path(ProbesDir)}
 }
 
 func (s *Sandboxes) open(b *Sandbox) (err error) {

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"ductor/cli"
+	"ductor/cli/acp"
+	"ductor/internal/config"
+)
+
+// startsIn records the directories in which processes are to start, and starts none.
+type startsIn struct {
+	cli.Launcher
+	dirs []string
+}
+
+func (*startsIn) LookPath(name string) (string, error) { return "/bin/" + name, nil }
+
+func (l *startsIn) Start(_ context.Context, c cli.Command) (cli.Process, error) {
+	l.dirs = append(l.dirs, c.Dir)
+	return nil, errors.New("nothing starts here")
+}
+
+// TestAgentsAreProbedInTheStateDirectory tests that ductor asks an ACP agent for its log-in in a directory of its own,
+// on this machine and in a sandbox. Settings that others create in /tmp then do not count.
+func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
+	cfg := config.Default()
+	cfg.Storage.Dir = t.TempDir()
+	cfg.Agents.ACP = map[string]acp.Settings{"codex-acp": {Enabled: true, Path: "codex-acp"}}
+	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	for _, inside := range []bool{false, true} {
+		l := &startsIn{}
+		provider := a.provider(runEnv{launcher: l, inside: inside}, "codex-acp", cli.AccountHome{})
+		if auth := provider.Auth(t.Context()); auth.State != cli.Installed {
+			t.Errorf("its log-in is %+v", auth)
+		}
+		if want := filepath.Join(cfg.Storage.Dir, "probes"); len(l.dirs) != 1 || l.dirs[0] != want {
+			t.Errorf("in a sandbox: %v, it starts in %q, want %q", inside, l.dirs, want)
+		}
+	}
+}
