@@ -111,8 +111,9 @@ func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, jo
 }
 
 // Composed returns a notice, which the caller stores. Wake then sends the notice. If logIn is not empty, a button shows
-// how to log that agent in.
-func (c *Chat) Composed(id orchestrator.ConversationID, text string, logIn cli.Agent) *orchestrator.Message {
+// how to log that account in.
+func (c *Chat) Composed(id orchestrator.ConversationID, text string,
+	logIn orchestrator.LogInID) *orchestrator.Message {
 	content := message.Content{Text: render.Markdown(text)}
 	if logIn != "" {
 		content.Keyboard = tgapi.Keyboard{{tgapi.LogInButton(c.lang.Of(id.Chat), logIn)}}

@@ -84,21 +84,28 @@ func (d *deskFake) Restart(_ context.Context, turn cli.TurnID, text string, by o
 	return orchestrator.Receipt{Turn: turn + "'", Ahead: 1}, d.fail
 }
 
-func (d *deskFake) Logins(context.Context, orchestrator.ConversationID, cli.Agent) ([]cli.Login, error) {
-	return []cli.Login{{ID: "device", Kind: cli.LoginByCode}}, d.fail
+func (d *deskFake) LogInOf(_ context.Context, _ orchestrator.ConversationID,
+	id orchestrator.LogInID) (orchestrator.AgentEnv, error) {
+	of, _ := id.Env()
+	return of, d.fail
 }
 
-func (d *deskFake) LogIn(_ context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error {
-	d.note("log in %s by %s for %d", agent, way.ID, by.Person)
+func (d *deskFake) Logins(orchestrator.AgentEnv) []cli.Login {
+	return []cli.Login{{ID: "device", Kind: cli.LoginByCode}}
+}
+
+func (d *deskFake) LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error {
+	d.note("log in %s by %s for %d", of.Agent, way.ID, by.Person)
 	return d.fail
 }
 
-func (d *deskFake) CancelLogIn(_ context.Context, by orchestrator.Press, agent cli.Agent) (bool, error) {
-	d.note("cancel the log-in of %s by %d", agent, by.Person)
-	return true, d.fail
+func (d *deskFake) CancelLogIn(of orchestrator.AgentEnv) bool {
+	d.note("cancel the log-in of %s", of.Agent)
+	return true
 }
 
-func (d *deskFake) UseToken(_ context.Context, by orchestrator.Press, agent cli.Agent, _ cli.Login, _ string) error {
-	d.note("use a token for %s by %d", agent, by.Person)
+func (d *deskFake) UseToken(_ context.Context, by orchestrator.Press, of orchestrator.AgentEnv, _ cli.Login,
+	_ string) error {
+	d.note("use a token for %s by %d", of.Agent, by.Person)
 	return d.fail
 }

@@ -158,10 +158,10 @@ func TestQueueCardThatMovesUpBeforeItIsShown(t *testing.T) {
 func TestANoticeLogsAnAgentIn(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
-		for agent, button := range map[cli.Agent]bool{"claude": true, "": false} {
-			m := b.Chat().Composed(orchestrator.ConversationID{Chat: 7}, "logged out", agent)
-			if strings.Contains(string(m.Content), tgapi.LogInAction+":claude") != button {
-				t.Errorf("%q: %s", agent, m.Content)
+		for id, button := range map[orchestrator.LogInID]bool{"claude@work@": true, "": false} {
+			m := b.Chat().Composed(orchestrator.ConversationID{Chat: 7}, "logged out", id)
+			if strings.Contains(string(m.Content), tgapi.LogInAction+":claude@work@") != button {
+				t.Errorf("%q: %s", id, m.Content)
 			}
 		}
 	})

@@ -114,6 +114,24 @@ func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	return auth
 }
 
+// Named names the account in a failure of a provider that uses it. If the account is not logged in, the failure gets
+// the advice for this account, because a provider knows only the advice for the default one.
+func (h AccountHome) Named(f *Failure, p Provider) *Failure {
+	if f == nil || f.Kind != NotLoggedIn || h.Account == "" {
+		return f
+	}
+	named := *f
+	if named.Account = h.Account; f.advised() { // for the default account
+		named.Reason = ""
+	}
+	ways := h.Logins(p)
+	inTerminal := func(l Login) bool { return !l.InChat() && l.Command+l.Variable != "" }
+	if i := slices.IndexFunc(ways, inTerminal); i >= 0 {
+		named.Reason = ways[i].Advice(f.Agent)
+	}
+	return &named
+}
+
 // AccountSettings configures an account.
 type AccountSettings struct {
 	Home string `toml:"home" check:"path"` // the directory of the agent's state

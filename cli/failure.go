@@ -48,6 +48,7 @@ const (
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
+	Account Account   // NotLoggedIn: the account that is not logged in
 	Sandbox Sandbox   // where the agent should have run; empty for this host, or if unknown
 	Reason  string    // the agent's own sentence, shortened; may be empty
 	ResetAt time.Time // LimitReached and FailsOften: when it ends; zero if unknown
@@ -98,7 +99,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 
 // what returns the part of Sentence that describes the failure.
 func (f *Failure) what(p lang.Printer) string {
-	agent := f.Agent.Name()
+	agent := f.Account.NameOf(p, f.Agent)
 	if agent == "" {
 		agent = p.Text("common.the-agent")
 	}

@@ -32,6 +32,17 @@ func (l Login) InChat() bool {
 	return l.Kind == LoginByAgent || l.Kind == LoginByCode || l.Kind == LoginByToken
 }
 
+// Advice explains in one sentence how the user can log an agent in this way.
+func (l Login) Advice(agent Agent) string {
+	switch l.Kind {
+	case LoginByCommand:
+		return "Run " + l.Command + " in a terminal of its machine"
+	case LoginByVariable:
+		return "Set " + l.Variable + " by: ductor secret set " + l.Account.Of(agent) + "." + l.Variable
+	}
+	return "Log in from /model in the chat"
+}
+
 // LoginProvider is a Provider that knows the ways to log in its agent.
 type LoginProvider interface {
 	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the agent has

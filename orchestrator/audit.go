@@ -78,9 +78,12 @@ const (
 	UsageByModel        UsageGroup = "model"
 	UsageByConversation UsageGroup = "conversation"
 	UsageByPerson       UsageGroup = "user"
+	// UsageByAccount groups turns by agent and account, as cli.Account.Of names it. All usage without a stored turn has
+	// the name "".
+	UsageByAccount UsageGroup = "account"
 )
 
-// UsageGroups lists every group.
+// UsageGroups lists the groups that users can choose.
 func UsageGroups() []UsageGroup {
 	return []UsageGroup{UsageByDay, UsageByAgent, UsageByModel, UsageByConversation, UsageByPerson}
 }

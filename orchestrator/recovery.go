@@ -44,7 +44,7 @@ type Recovery struct {
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
 	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
 	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
-	Who   cli.Agent       `json:"who,omitempty"`    // the agent for ActionLogIn
+	Who   LogInID         `json:"who,omitempty"`    // the log-in for ActionLogIn
 	Raw   string          `json:"raw,omitempty"`    // shortened output of an agent that ductor could not parse
 }
 

@@ -61,6 +61,23 @@ type AgentEnv struct {
 	Lane    Lane
 }
 
+// LogInID names a log-in in buttons and in the store: "agent@account@sandbox", with empty names for the default account
+// and for this host. Older versions stored only the agent. That means the account and the environment that the
+// conversation uses now.
+type LogInID string
+
+// LogInID returns the ID of the log-in that the agent uses.
+func (e AgentEnv) LogInID() LogInID {
+	return LogInID(string(e.Agent) + "@" + string(e.Account) + "@" + string(e.Sandbox))
+}
+
+// Env returns the agent, its account and its environment. It returns false if the ID contains only the agent.
+func (id LogInID) Env() (AgentEnv, bool) {
+	agent, rest, _ := strings.Cut(string(id), "@")
+	account, sandbox, whole := strings.Cut(rest, "@")
+	return AgentEnv{Agent: cli.Agent(agent), Account: cli.Account(account), Sandbox: cli.Sandbox(sandbox)}, whole
+}
+
 // Lane is a series of prompts to an agent in a session. Questions outside of turns have a lane of their own, because
 // the process that runs the conversation's turns keeps the agent's session open.
 type Lane string

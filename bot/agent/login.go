@@ -29,22 +29,26 @@ const (
 	tokenPrefix = "sk-ant-"
 )
 
-// LoginService logs agents in, in the environment of a conversation's next turn. *conversation.Engine implements it.
+// LoginService logs agents in. *conversation.Engine implements it.
 type LoginService interface {
+	// LogInOf returns the account and the environment of a log-in. If id does not contain them, they are those of the
+	// conversation's next turn.
+	LogInOf(ctx context.Context, in orchestrator.ConversationID, id orchestrator.LogInID) (orchestrator.AgentEnv,
+		error)
 	// Logins lists the ways to log in an agent, the best first.
-	Logins(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error)
+	Logins(of orchestrator.AgentEnv) []cli.Login
 	// LogIn starts to log in an agent in the given way, and reports the result in the chat. It has no effect while a
 	// log-in of the agent is in progress. It returns ErrBadChoice if the chat cannot receive the code of this way.
-	LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error
+	LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error
 	// CancelLogIn cancels a log-in. It returns false if none is in progress for the agent.
-	CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error)
+	CancelLogIn(of orchestrator.AgentEnv) bool
 	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat. It returns
 	// ErrStillOpen while another token of the agent is checked.
-	UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login, token string) error
+	UseToken(ctx context.Context, by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login, token string) error
 }
 
 // Logins shows how an agent can be logged in, and accepts the tokens that owners send. A log-in counts for all users.
-// A button contains the agent and the number of a way to log in. Safe for concurrent use.
+// A button contains a LogInID and the number of a way to log in. Safe for concurrent use.
 type Logins struct {
 	service LoginService
 	lang    *lang.Choices
@@ -63,7 +67,7 @@ type sender struct {
 
 // awaited is the expectation that a user will send a token.
 type awaited struct {
-	agent cli.Agent
+	of    orchestrator.AgentEnv
 	way   cli.Login
 	until time.Time
 }
@@ -83,15 +87,15 @@ func NewLogins(service LoginService, l *lang.Choices, now func() time.Time) *Log
 // Press handles a button.
 func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
-	name, op, _ := strings.Cut(data, ":")
-	agent := cli.Agent(name)
-	if op == opEndLogin {
-		return s.cancel(ctx, by, agent)
-	}
-	ways, err := s.service.Logins(ctx, by.Conversation, agent)
+	id, op, _ := strings.Cut(data, ":")
+	of, err := s.service.LogInOf(ctx, by.Conversation, orchestrator.LogInID(id))
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
+	if op == opEndLogin {
+		return s.cancel(by, of), nil
+	}
+	ways := s.service.Logins(of)
 	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
@@ -107,16 +111,19 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 		if op != "" && (err != nil || n < 0 || n >= len(inChat)) {
 			return tgapi.Stale(p), nil
 		}
-		return s.start(ctx, by, agent, inChat[n], others(p, agent, ways))
+		return s.start(by, of, inChat[n], others(p, of, ways))
 	}
-	page := tgapi.Page{Text: p.Text("login.which", render.AgentName(p, agent)) + others(p, agent, ways)}
+	page := tgapi.Page{Text: p.Text("login.which", nameOf(p, of)) + others(p, of, ways)}
 	for i, l := range inChat {
 		page.Keyboard = append(page.Keyboard, []tgapi.Button{
-			tgapi.NewButton(wayName(p, l), tgapi.LogInAction, name+":"+strconv.Itoa(i)),
+			tgapi.NewButton(wayName(p, l), tgapi.LogInAction, string(of.LogInID())+":"+strconv.Itoa(i)),
 		})
 	}
 	return notice(by, page), nil
 }
+
+// nameOf returns the name of an agent with its account, for users.
+func nameOf(p lang.Printer, of orchestrator.AgentEnv) string { return of.Account.NameOf(p, of.Agent) }
 
 // wayName returns the label of a button for a way to log in.
 func wayName(p lang.Printer, l cli.Login) string {
@@ -130,18 +137,18 @@ func wayName(p lang.Printer, l cli.Login) string {
 }
 
 // others describes the ways to log in outside of the chat.
-func others(p lang.Printer, agent cli.Agent, ways []cli.Login) string {
+func others(p lang.Printer, of orchestrator.AgentEnv, ways []cli.Login) string {
 	var b strings.Builder
 	for _, l := range ways {
 		switch l.Kind {
 		case cli.LoginByCommand:
 			b.WriteString("\n" + p.Text("login.by-command", l.Command))
 		case cli.LoginByVariable:
-			b.WriteString("\n" + p.Text("login.by-variable", l.Account.Of(agent)+"."+l.Variable))
+			b.WriteString("\n" + p.Text("login.by-variable", of.Account.Of(of.Agent)+"."+l.Variable))
 		}
 	}
 	if len(ways) == 0 {
-		b.WriteString("\n" + p.Text("login.unknown", render.AgentName(p, agent)))
+		b.WriteString("\n" + p.Text("login.unknown", nameOf(p, of)))
 	}
 	return b.String()
 }
@@ -154,41 +161,41 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 }
 
 // start starts a log-in. more describes the ways outside of the chat.
-func (s *Logins) start(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
+func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
 	more string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
-	name := render.AgentName(p, agent)
-	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(agent)+":"+opEndLogin)
+	name := nameOf(p, of)
+	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(of.LogInID())+":"+opEndLogin)
 	cancel := tgapi.Keyboard{{end}}
 	switch {
 	case way.Kind == cli.LoginByCode:
-		return tgapi.Answer{Text: p.Text("bot.logging-in")}, s.service.LogIn(ctx, by, agent, way)
+		return tgapi.Answer{Text: p.Text("bot.logging-in")}, s.service.LogIn(by, of, way)
 	case way.Kind == cli.LoginByAgent:
 		page := tgapi.Page{Text: p.Text("login.runs", name, wayName(p, way)), Keyboard: cancel}
-		return notice(by, page), s.service.LogIn(ctx, by, agent, way)
+		return notice(by, page), s.service.LogIn(by, of, way)
 	case by.Conversation.Group():
 		return tgapi.Answer{Text: p.Text("login.in-private")}, nil
 	}
 	s.mu.Lock()
-	s.waits[sender{by.Conversation, by.Person}] = awaited{agent, way, s.now().Add(waitLife)}
+	s.waits[sender{by.Conversation, by.Person}] = awaited{of, way, s.now().Add(waitLife)}
 	s.mu.Unlock()
 	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + more
 	return notice(by, tgapi.Page{Text: text, Keyboard: cancel}), nil
 }
 
-func (s *Logins) cancel(ctx context.Context, by orchestrator.Press, agent cli.Agent) (tgapi.Answer, error) {
-	p, of := s.lang.Of(by.Conversation.Chat), sender{by.Conversation, by.Person}
+func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.Answer {
+	p, user := s.lang.Of(by.Conversation.Chat), sender{by.Conversation, by.Person}
 	s.mu.Lock()
-	waited := s.waits[of].agent == agent
+	waited := s.waits[user].of == of
 	if waited {
-		delete(s.waits, of)
+		delete(s.waits, user)
 	}
 	s.mu.Unlock()
-	if runs, err := s.service.CancelLogIn(ctx, by, agent); err != nil || !runs && !waited {
-		return tgapi.Stale(p), err
+	if runs := s.service.CancelLogIn(of); !runs && !waited {
+		return tgapi.Stale(p)
 	}
 	said := p.Text("common.cancelled")
-	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}, nil
+	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
 // Take reports whether a message is a token, or a part of a token for which ductor waits. Take keeps the token for
@@ -268,12 +275,12 @@ func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64)
 	case !token.valid:
 		return p.Text("login.no-token", token.wait.way.Command)
 	}
-	err := s.service.UseToken(ctx, by, token.wait.agent, token.wait.way, token.text)
+	err := s.service.UseToken(ctx, by, token.wait.of, token.wait.way, token.text)
 	if errors.Is(err, orchestrator.ErrStillOpen) {
-		return p.Text("login.still-checks", render.AgentName(p, token.wait.agent))
+		return p.Text("login.still-checks", nameOf(p, token.wait.of))
 	}
 	if err != nil {
 		return p.Text("login.not-awaited")
 	}
-	return p.Text("login.checks", render.AgentName(p, token.wait.agent))
+	return p.Text("login.checks", nameOf(p, token.wait.of))
 }

@@ -13,22 +13,25 @@ import (
 // tokenDesk records the tokens that it gets.
 type tokenDesk struct{ tokens []string }
 
-func (d *tokenDesk) Logins(context.Context, orchestrator.ConversationID, cli.Agent) ([]cli.Login, error) {
+func (d *tokenDesk) LogInOf(_ context.Context, _ orchestrator.ConversationID,
+	id orchestrator.LogInID) (orchestrator.AgentEnv, error) {
+	of, _ := id.Env()
+	return of, nil
+}
+
+func (d *tokenDesk) Logins(orchestrator.AgentEnv) []cli.Login {
 	return []cli.Login{
 		{Kind: cli.LoginByToken, Command: "claude setup-token", Variable: "TOKEN"},
 		{Kind: cli.LoginByCommand, Command: "claude auth login"},
-	}, nil
+	}
 }
 
-func (d *tokenDesk) LogIn(context.Context, orchestrator.Press, cli.Agent, cli.Login) error {
-	return nil
-}
+func (d *tokenDesk) LogIn(orchestrator.Press, orchestrator.AgentEnv, cli.Login) error { return nil }
 
-func (d *tokenDesk) CancelLogIn(context.Context, orchestrator.Press, cli.Agent) (bool, error) {
-	return false, nil
-}
+func (d *tokenDesk) CancelLogIn(orchestrator.AgentEnv) bool { return false }
 
-func (d *tokenDesk) UseToken(_ context.Context, _ orchestrator.Press, _ cli.Agent, way cli.Login, token string) error {
+func (d *tokenDesk) UseToken(_ context.Context, _ orchestrator.Press, _ orchestrator.AgentEnv, way cli.Login,
+	token string) error {
 	d.tokens = append(d.tokens, way.Variable+"="+token)
 	return nil
 }

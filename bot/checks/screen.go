@@ -21,7 +21,7 @@ type Report struct {
 	Failures []Problem // problems that keep ductor from working
 	Warnings []Problem // problems worth a look
 	Passed   int
-	LogIn    []cli.Agent // agents that are not logged in
+	LogIn    []cli.Agent // agents whose default account on this host is not logged in
 }
 
 // Problem is one failed check.
@@ -102,7 +102,8 @@ func (r *round) run(ctx context.Context) {
 	}
 	last := r.last(reportText(r.p, report))
 	for _, agent := range report.LogIn {
-		last.Keyboard = append(last.Keyboard, []tgapi.Button{tgapi.LogInButton(r.p, agent)})
+		of := orchestrator.AgentEnv{Agent: agent}
+		last.Keyboard = append(last.Keyboard, []tgapi.Button{tgapi.LogInButton(r.p, of.LogInID())})
 	}
 	r.shown.Store(&last)
 	r.message.Announce(last)

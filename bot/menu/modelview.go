@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/naming"
 	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // This file contains the pages of the model menu for each step, and handles presses.
@@ -128,7 +129,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 		case !naming.Usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", render.AgentName(m.lang, e.Agent), unusableBecause(m.lang, e))
 			if e.Auth.State == cli.Installed && e.Auth.Problem == nil {
-				keyboard = append(keyboard, []tgapi.Button{tgapi.LogInButton(m.lang, e.Agent)})
+				keyboard = append(keyboard, []tgapi.Button{tgapi.LogInButton(m.lang, orchestrator.LogInID(e.Agent))})
 			}
 		case e.Resting != nil:
 			b.WriteString("\n\n" + e.Resting.Sentence(m.lang))

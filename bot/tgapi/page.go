@@ -2,7 +2,6 @@ package tgapi
 
 import (
 	"ductor/bot/render"
-	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -57,7 +56,8 @@ func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to in
 // LogInAction is the action of the buttons of agent.Logins.
 const LogInAction = "ln"
 
-// LogInButton returns the button that shows how to log in an agent.
-func LogInButton(p lang.Printer, agent cli.Agent) Button {
-	return NewButton(p.Text("login.button", render.AgentName(p, agent)), LogInAction, string(agent))
+// LogInButton returns the button that shows how to log in an account of an agent.
+func LogInButton(p lang.Printer, of orchestrator.LogInID) Button {
+	env, _ := of.Env()
+	return NewButton(p.Text("login.button", env.Account.NameOf(p, env.Agent)), LogInAction, string(of))
 }

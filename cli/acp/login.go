@@ -100,13 +100,7 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 	if len(logins) == 0 {
 		return ""
 	}
-	switch l := logins[0]; l.Kind {
-	case cli.LoginByCommand:
-		return "Run " + l.Command + " in a terminal of its machine"
-	case cli.LoginByVariable:
-		return "Set " + l.Variable + " by: ductor secret set " + string(o.Agent) + "." + l.Variable
-	}
-	return "Log in from /model in the chat"
+	return logins[0].Advice(o.Agent)
 }
 
 var _ cli.LoginProvider = (*Provider)(nil)

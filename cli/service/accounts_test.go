@@ -105,6 +105,44 @@ func TestEnvironmentsWithoutAccountsRefuseThem(t *testing.T) {
 	})
 }
 
+// A turn of an account that is not logged in names the account, and its own command or variable, not the default ones.
+func TestAFailureNamesItsAccount(t *testing.T) {
+	const advice = "Set FAKE_KEY by: ductor secret set fake.FAKE_KEY"
+	for _, c := range []struct {
+		ways         []cli.Login
+		reason, want string
+	}{
+		{[]cli.Login{{Kind: cli.LoginByToken}, {Kind: cli.LoginByCommand, Command: "fake login"}}, advice,
+			"Fake (work) is not logged in: Run env FAKE_HOME=/work fake login in a terminal of its machine."},
+		{[]cli.Login{{Kind: cli.LoginByVariable, Variable: "FAKE_KEY"}}, advice,
+			"Fake (work) is not logged in: Set FAKE_KEY by: ductor secret set fake@work.FAKE_KEY."},
+		{[]cli.Login{{Kind: cli.LoginByAgent}}, advice, "Fake (work) is not logged in. Log in on the machine."},
+		{nil, "the token expired", "Fake (work) is not logged in: the token expired. Log in on the machine."},
+	} {
+		at := &runEnv{}
+		e := &agentEntry{runEnv: at, provider: wayProvider{&fakeProvider{}, c.ways},
+			home: cli.AccountHome{Account: "work", Dir: "/work", AccountVars: cli.AccountVars{Home: "FAKE_HOME"}}}
+		f := &cli.Failure{Kind: cli.NotLoggedIn, Agent: "fake", Reason: c.reason}
+		if got := e.named(f).Error(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.ways, got, c.want)
+		}
+		e.home = cli.AccountHome{}
+		if got := e.named(f); got != f {
+			t.Errorf("the default account: %v", got)
+		}
+	}
+}
+
+// wayProvider is an agent with ways to log in.
+type wayProvider struct {
+	*fakeProvider
+	ways []cli.Login
+}
+
+func (p wayProvider) Logins() []cli.Login { return p.ways }
+
+func (wayProvider) LogIn(context.Context, string, func(cli.DeviceCode)) error { return nil }
+
 // The log-in of an account, its menu and its command for a terminal are those of its home.
 func TestAccountsAreLoggedInApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -134,7 +134,7 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req cli.Request
 		return emitted(emit, cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "nothing is left of this turn")})
 	}
 	a := s.attemptLeft(ctx, entry, left, req, emit)
-	a.result.Err = entry.runEnv.named(a.result.Err)
+	a.result.Err = entry.named(a.result.Err)
 	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
 	return a.result
 }

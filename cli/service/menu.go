@@ -114,7 +114,7 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 			err = list.err
 		}
 	} else if err == nil {
-		err = e.runEnv.named(unusable(agent, auth))
+		err = e.named(unusable(agent, auth))
 	}
 	if err != nil {
 		entry.Models, entry.Err = nil, err
@@ -209,7 +209,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 		case answer.auth.State == cli.Authenticated:
 			return agent, first, nil
 		case first == nil:
-			first = at.named(unusable(agent, answer.auth))
+			first = e.named(unusable(agent, answer.auth))
 		}
 	}
 	if first == nil { // none of these agents is in the environment: the turn reports that

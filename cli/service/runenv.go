@@ -124,6 +124,11 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	return &named
 }
 
+// named sets the environment and the account of a failure of the agent.
+func (e *agentEntry) named(f *cli.Failure) *cli.Failure {
+	return e.home.Named(e.runEnv.named(f), e.provider)
+}
+
 // unended corrects the Result of a turn that was cut short. If err shows that ductor could not reach the sandbox to end
 // the turn, the Result must not claim that the turn has ended.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {

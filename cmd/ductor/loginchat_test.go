@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
@@ -18,7 +19,8 @@ const (
 	wrongToken = "sk-ant-oat01-wrongwrongwrongwrongwrong"
 )
 
-// lockedClaude returns a Claude that is logged in only by rightToken. Its model refuses another token.
+// lockedClaude returns a Claude that is logged in only by rightToken. Its model refuses another token, and an account
+// without a token.
 func lockedClaude(t *testing.T, program string) string {
 	t.Helper()
 	refusing := t.TempDir()
@@ -28,8 +30,8 @@ func lockedClaude(t *testing.T, program string) string {
 	}
 	path := filepath.Join(t.TempDir(), "claude")
 	script := fmt.Sprintf(`#!/bin/sh
-case "$CLAUDE_CODE_OAUTH_TOKEN" in
-%s) exec %[3]s "$@" ;;
+case "$CLAUDE_CODE_OAUTH_TOKEN$CLAUDE_CONFIG_DIR" in
+%s*) exec %[3]s "$@" ;;
 "") %[3]s "$@" | sed -u s/ANTHROPIC_API_KEY/none/ ;;
 *) DUCTOR_SIM_HOME=%[2]s exec %[3]s "$@" ;;
 esac
@@ -104,6 +106,52 @@ func TestClaudeIsLoggedInByAToken(t *testing.T) {
 	}
 	checkNotOnDisk(t, town.cfg.Storage.Dir, rightToken)
 	checkNotOnDisk(t, town.cfg.Storage.Dir, wrongToken)
+}
+
+// A button logs in the account that its message names, and not the one that the chat uses.
+func TestAButtonLogsItsAccountIn(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	town := surroundings(t, func(c *config.Config) {
+		c.Agents.Default, c.Agents.Fallback = "claude", nil
+		c.Agents.Claude.Path = lockedClaude(t, c.Agents.Claude.Path)
+		c.Agents.Claude.Accounts = map[string]cli.AccountSettings{"work": {Home: home}}
+	})
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	town.start()
+	const button, workButton = "🔑 Log in to Claude", "🔑 Log in to Claude (work)"
+	town.answer("/account work", "Claude (work)")
+	town.say("hello")
+	failed := town.awaitButton(workButton)
+	want := "Claude (work) is not logged in: Run env CLAUDE_CONFIG_DIR=" + home + " claude auth login in"
+	if !strings.Contains(failed.Text, want) {
+		t.Errorf("the turn says %q, want %q", failed.Text, want)
+	}
+	town.say("/doctor")
+	report := town.awaitMessage(func(m telegram.Message) bool {
+		return m.HasButton(button) && strings.Contains(m.Text, "passed")
+	})
+	logIn := func(on telegram.Message, button, name, of string) {
+		t.Helper()
+		last := town.say("/help")
+		town.pressOn(on, button)
+		town.awaitAfter(last, "only "+name+" gets the token")
+		town.awaitDeleted(town.say(rightToken))
+		town.await("✅ " + name + " is logged in.")
+		key := filepath.Join(town.cfg.Storage.Dir, "keys", of+".CLAUDE_CODE_OAUTH_TOKEN")
+		if text, err := os.ReadFile(key); err != nil || strings.TrimSpace(string(text)) != rightToken {
+			t.Errorf("the key of %s is %q, %v", of, text, err)
+		}
+	}
+	logIn(report, button, "Claude", "claude")
+	other := filepath.Join(town.cfg.Storage.Dir, "keys", "claude@work.CLAUDE_CODE_OAUTH_TOKEN")
+	if _, err := os.Stat(other); err == nil {
+		t.Error("the button of /doctor logs in the account of the chat")
+	}
+	town.answer("/account default", "Claude (default)")
+	logIn(failed, workButton, "Claude (work)", "claude@work")
 }
 
 // An agent of the Agent Client Protocol is logged in by a button, with each kind of method that it can offer.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -16,7 +15,7 @@ type Trouble struct {
 	Over string // notice for the owner when the problem is over; "%s" stands for the time when it began
 	// Since is when the problem began. If it is zero, the problem began when the Watcher found it.
 	Since time.Time
-	LogIn cli.Agent // the agent that the owner can log in again by a button; empty for none
+	LogIn orchestrator.LogInID // the log-in that the owner can repeat by a button; empty for none
 }
 
 // Check finds the problems of one kind. Find returns known = false if it cannot determine the current state. Then the
@@ -40,8 +39,8 @@ type Store interface {
 type Options struct {
 	Store  Store
 	Checks []Check
-	// Compose creates a notice for the owner, with a button that logs an agent in, unless the agent is empty.
-	Compose func(text string, logIn cli.Agent) *orchestrator.Message
+	// Compose creates a notice for the owner, with a button for a log-in, unless logIn is empty.
+	Compose func(text string, logIn orchestrator.LogInID) *orchestrator.Message
 	Wake    func()                   // starts sending stored notices
 	Since   func(t time.Time) string // formats a time for the owner
 	Now     func() time.Time
@@ -119,7 +118,7 @@ func (w *Watcher) check(ctx context.Context, c Check) error {
 	return nil
 }
 
-func (w *Watcher) notice(text string, logIn cli.Agent) *orchestrator.Message {
+func (w *Watcher) notice(text string, logIn orchestrator.LogInID) *orchestrator.Message {
 	if text == "" {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (n *alertStore) watch(t *testing.T, d time.Duration, checks ...Check) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	New(Options{
-		Store: n, Checks: checks, Compose: func(text string, logIn cli.Agent) *orchestrator.Message {
+		Store: n, Checks: checks, Compose: func(text string, logIn orchestrator.LogInID) *orchestrator.Message {
 			if logIn != "" {
 				text += " [" + string(logIn) + "]"
 			}
@@ -117,26 +117,32 @@ func TestACheckThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// The owner learns that a recently used agent has lost its log-in, but not of agents that were never used.
+// The owner learns that a recently used account has lost its log-in, but not of accounts that were never used.
 func TestAnAgentIsLoggedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, state := &alertStore{open: map[string]orchestrator.Alert{}}, cli.Authenticated
-		check := LogIns(english, func(context.Context) []cli.AgentState {
-			return []cli.AgentState{
-				{Agent: "claude", Auth: cli.Auth{State: state, Fix: "Run claude."}}, {Agent: "codex", Auth: cli.Auth{State: cli.Installed}},
+		out := cli.Auth{State: cli.Installed, Fix: "Log in."}
+		check := LogIns(english, func(context.Context) []cli.MenuEntry {
+			return []cli.MenuEntry{
+				{Agent: "claude", Auth: out},
+				{Agent: "claude", Account: "work", Auth: cli.Auth{State: state, Fix: "Run claude."}},
+				{Agent: "codex", Auth: cli.Auth{State: cli.Authenticated}}, {Agent: "codex", Account: "work", Auth: out},
 				{Agent: "gemini", Auth: cli.Auth{State: cli.NotFound}},
 			}
-		}, func(a cli.Agent) string { return string(a) }, func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
-			return []orchestrator.UsageRow{{Name: "claude"}, {Name: "gemini"}}, nil
+		}, func(_ context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
+			if q.By != orchestrator.UsageByAccount {
+				t.Errorf("the usage is by %s", q.By)
+			}
+			return []orchestrator.UsageRow{{Name: ""}, {Name: "claude@work"}, {Name: "codex"}, {Name: "gemini"}}, nil
 		}, time.Now)
 		n.watch(t, time.Hour, check)
 		n.expect(t)
 		state = cli.Installed
 		n.watch(t, time.Hour, check)
-		n.expect(t, english().Text("alert.log-in", "claude", "Run claude.")+" [claude]")
+		n.expect(t, english().Text("alert.log-in", "Claude (work)", "Run claude.")+" [claude@work@]")
 		state = cli.Authenticated
 		n.watch(t, time.Hour, check)
-		n.expect(t, english().Text("alert.log-in-over", "claude"))
+		n.expect(t, english().Text("alert.log-in-over", "Claude (work)"))
 	})
 }
 

@@ -85,15 +85,16 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin limits LogIns to agents that ran a turn recently.
+// usedWithin limits LogIns to accounts that ran a turn recently.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether installed agents with recent turns are logged in.
-func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(cli.Agent) string,
+// LogIns checks whether the accounts with recent turns are logged in. accounts lists the accounts of all agents of this
+// host.
+func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
 	return Check{"log-in", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
-		rows, err := usage(ctx, orchestrator.UsageQuery{Since: now().Add(-usedWithin), By: orchestrator.UsageByAgent})
+		rows, err := usage(ctx, orchestrator.UsageQuery{Since: now().Add(-usedWithin), By: orchestrator.UsageByAccount})
 		if err != nil {
 			return nil, false, err
 		}
@@ -101,16 +102,18 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 		for _, r := range rows {
 			used[r.Name] = true
 		}
-		states := agents(ctx)
-		for _, s := range states {
-			if s.Auth.State == cli.Installed && s.Auth.Problem == nil && used[string(s.Agent)] {
+		all := accounts(ctx)
+		for _, a := range all {
+			of, name := a.Account.Of(a.Agent), a.Account.NameOf(p(), a.Agent)
+			if a.Err == nil && a.Auth.State == cli.Installed && a.Auth.Problem == nil && used[of] {
 				found = append(found, Trouble{
-					Key: "log-in/" + string(s.Agent), Text: p().Text("alert.log-in", name(s.Agent), s.Auth.Fix),
-					Over: p().Text("alert.log-in-over", name(s.Agent)), LogIn: s.Agent,
+					Key: "log-in/" + of, Text: p().Text("alert.log-in", name, a.Auth.Fix),
+					Over:  p().Text("alert.log-in-over", name),
+					LogIn: orchestrator.AgentEnv{Agent: a.Agent, Account: a.Account}.LogInID(),
 				})
 			}
 		}
-		return found, len(states) > 0 && ctx.Err() == nil, nil
+		return found, len(all) > 0 && ctx.Err() == nil, nil
 	}}
 }
 

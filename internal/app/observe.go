@@ -9,7 +9,6 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/outbox"
-	"ductor/bot/render"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/cli/naming"
@@ -77,18 +76,23 @@ func (a *App) alerts() *alerts.Watcher {
 	}
 	checks = append(checks, alerts.Budget(p, budgetToWatch{a}, time.Now))
 	if a.envs.Sandboxes.Policy().OnHost() {
-		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState {
-			return a.service.Agents(ctx, "")
-		},
-			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
+		checks = append(checks, alerts.LogIns(p, a.accounts, a.db.Usage, time.Now))
 	}
 	return alerts.New(alerts.Options{
-		Store: a.db, Checks: checks, Compose: func(text string, logIn cli.Agent) *orchestrator.Message {
+		Store: a.db, Checks: checks, Compose: func(text string, logIn orchestrator.LogInID) *orchestrator.Message {
 			return a.bot.Chat().Composed(owner, text, logIn)
 		},
 		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 		Now: time.Now, Log: a.Log,
 	})
+}
+
+// accounts returns the log-in states of all accounts of the agents on this host.
+func (a *App) accounts(ctx context.Context) (all []cli.MenuEntry) {
+	for _, agent := range a.service.Agents(ctx, "") {
+		all = append(all, a.service.Accounts(ctx, "", agent.Agent)...)
+	}
+	return all
 }
 
 // budgetToWatch implements alerts.Spending for the budget of all users.

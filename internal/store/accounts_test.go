@@ -46,3 +46,27 @@ func TestAccountsHaveSessionsOfTheirOwn(t *testing.T) {
 		t.Errorf("the running turns are %+v", open)
 	}
 }
+
+// The usage of an account has its turns. A turn that another agent ran counts for the default account of that agent.
+// Usage outside of turns has no account.
+func TestUsageByAccount(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	for id, account := range map[cli.TurnID]cli.Account{"a": "work", "b": "work", "c": "", "d": "work"} {
+		turn := newTurn(id)
+		must(t, db.EnqueueTurn(ctx, turn))
+		turn.Agent, turn.Entry.Account, turn.Started = "claude", account, noon
+		get[bool](t)(db.StartTurn(ctx, turn, cli.Start{Run: cli.RunID(id)}))
+		o := done("x")
+		if o.Agent = "claude"; id == "d" {
+			o.Agent = "codex"
+		}
+		must(t, db.FinishTurn(ctx, id, noon, o))
+	}
+	must(t, db.CountSpent(ctx, orchestrator.Spent{ID: "aside", At: noon, Agent: "claude"}))
+	got := map[string]int{}
+	q := orchestrator.UsageQuery{By: orchestrator.UsageByAccount}
+	for _, r := range get[[]orchestrator.UsageRow](t)(db.Usage(ctx, q)) {
+		got[r.Name] = r.Turns
+	}
+	same(t, "the usage", got, map[string]int{"claude@work": 2, "claude": 1, "codex": 1, "": 1})
+}

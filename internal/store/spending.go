@@ -60,6 +60,9 @@ func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestra
 		name = "CASE WHEN model = '' THEN agent ELSE agent || ' ' || model END"
 	case orchestrator.UsageByConversation:
 		name = "chat || '/' || topic"
+	case orchestrator.UsageByAccount:
+		name = `coalesce((SELECT CASE WHEN t.agent <> spent.agent OR account = '' THEN spent.agent
+			ELSE spent.agent || '@' || account END FROM turns t WHERE t.id = spent.id), '')`
 	case orchestrator.UsageByPerson:
 		name = "CAST(person AS TEXT)"
 	}

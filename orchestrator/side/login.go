@@ -58,21 +58,25 @@ type LoginDesk struct {
 // NewLoginDesk returns a LoginDesk.
 func NewLoginDesk(o LoginOptions) *LoginDesk { return &LoginDesk{o: o} }
 
-// Logins implements agent.LoginService.
-func (d *LoginDesk) Logins(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent) ([]cli.Login, error) {
-	at, err := d.o.Place(ctx, id)
-	if err != nil {
-		return nil, err
+// LogInOf implements agent.LoginService.
+func (d *LoginDesk) LogInOf(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.LogInID) (orchestrator.AgentEnv, error) {
+	of, whole := id.Env()
+	if whole {
+		return of, nil
 	}
-	return d.o.Gateway.Logins(at.Sandbox, agent, at.Accounts[agent]), nil
+	at, err := d.o.Place(ctx, in)
+	of.Account, of.Sandbox = at.Accounts[of.Agent], at.Sandbox
+	return of, err
+}
+
+// Logins implements agent.LoginService.
+func (d *LoginDesk) Logins(of orchestrator.AgentEnv) []cli.Login {
+	return d.o.Gateway.Logins(of.Sandbox, of.Agent, of.Account)
 }
 
 // LogIn implements agent.LoginService. Messages about a log-in with a code go to the private chat of the owner.
-func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login) error {
-	at, err := d.o.Place(ctx, by.Conversation)
-	if err != nil {
-		return err
-	}
+func (d *LoginDesk) LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error {
 	to := by.Conversation
 	if way.Kind == cli.LoginByCode {
 		to = orchestrator.ConversationID{Chat: int64(d.o.Owner)}
@@ -81,7 +85,6 @@ func (d *LoginDesk) LogIn(ctx context.Context, by orchestrator.Press, agent cli.
 		return orchestrator.ErrBadChoice
 	}
 	life, cancel := context.WithCancelCause(d.o.Life)
-	of := orchestrator.AgentEnv{Agent: agent, Account: way.Account, Sandbox: at.Sandbox}
 	if _, runs := d.running.LoadOrStore(of, cancel); runs {
 		cancel(nil)
 		return nil
@@ -133,29 +136,24 @@ func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
 }
 
 // CancelLogIn implements agent.LoginService.
-func (d *LoginDesk) CancelLogIn(ctx context.Context, by orchestrator.Press, agent cli.Agent) (bool, error) {
-	at, err := d.o.Place(ctx, by.Conversation)
-	if err != nil {
-		return false, err
-	}
-	cancel, runs := d.running.Load(
-		orchestrator.AgentEnv{Agent: agent, Account: at.Accounts[agent], Sandbox: at.Sandbox})
+func (d *LoginDesk) CancelLogIn(of orchestrator.AgentEnv) bool {
+	cancel, runs := d.running.Load(of)
 	if runs {
 		cancel.(context.CancelCauseFunc)(errCancelled)
 	}
-	return runs, nil
+	return runs
 }
 
 // UseToken implements agent.LoginService. It checks the token in a short turn, and stores the token unless the agent
 // rejects it.
-func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent cli.Agent, way cli.Login,
+func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orchestrator.AgentEnv, way cli.Login,
 	token string) error {
 	at, err := d.o.Place(ctx, by.Conversation)
 	if err != nil {
 		return err
 	}
-	at.Session, at.Accounts = "log-in", at.Accounts.With(agent, way.Account)
-	of := way.Account.Of(agent)
+	agent, of := env.Agent, env.Account.Of(env.Agent)
+	at.Session, at.Sandbox, at.Accounts = "log-in", env.Sandbox, at.Accounts.With(agent, env.Account)
 	// Check only one token of an account at a time, because a token applies in all environments.
 	if _, tries := d.trying.LoadOrStore(of, true); tries {
 		return orchestrator.ErrStillOpen
@@ -182,7 +180,7 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, agent c
 			d.o.Gateway.Refresh()
 		}
 		p := d.o.Lang.Of(by.Conversation.Chat)
-		name := way.Account.NameOf(p, agent)
+		name := env.Account.NameOf(p, agent)
 		switch {
 		case refused:
 			d.tell(by.Conversation, p.Text("turn.token-refused", name, way.Command))

@@ -205,10 +205,11 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 			out.Offer = append(out.Offer, t.accountActions(f)...)
 			continue
 		case orchestrator.ActionLogIn:
-			if o.Owner == 0 || len(o.Gateway.Logins(t.turn.Sandbox, f.Agent, t.accountOf(f.Agent))) == 0 {
+			of := orchestrator.AgentEnv{Agent: f.Agent, Account: t.accountOf(f.Agent), Sandbox: t.turn.Sandbox}
+			if o.Owner == 0 || len(o.Gateway.Logins(of.Sandbox, of.Agent, of.Account)) == 0 {
 				continue
 			}
-			out.Who = f.Agent
+			out.Who = of.LogInID()
 		case orchestrator.ActionDrop:
 			if !later {
 				continue
