@@ -12,9 +12,9 @@ import (
 // troubleTTL is how long a failure is cached. It is short, so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the result of a slow query. Good results are valid for MenuTTL, others for troubleTTL. Only one query
-// runs at a time, and it continues even if no caller waits for it. In the second half of a result's validity, get
-// returns the result and renews it in the background.
+// cached caches the result of a slow query. Good results are valid for MenuTTL, others for troubleTTL. A query continues
+// even if no caller waits for it. Callers share a running query, unless it started before forget. In the second half of
+// a result's validity, get returns the result and renews it in the background.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -22,8 +22,8 @@ type cached[T any] struct {
 
 	mu     sync.Mutex
 	value  T
-	at     time.Time // zero before the first result
-	flight chan struct{}
+	at     time.Time     // zero before the first result
+	flight chan struct{} // closed at the end of the current query; nil if none runs
 }
 
 func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool) *cached[T] {
@@ -83,7 +83,9 @@ func (c *cached[T]) renew() {
 		value := c.fetch(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.value, c.at, c.flight = value, c.opts.Now(), nil
+		if c.flight == flight { // not forgotten
+			c.value, c.at, c.flight = value, c.opts.Now(), nil
+		}
 		close(flight)
 	})
 	if started {
@@ -91,9 +93,10 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get start a query.
+// forget makes the next get start a query. It drops the result of a query that runs already, which may not have seen
+// the change that the caller made.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = time.Time{}
+	c.at, c.flight = time.Time{}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,38 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 		t.Errorf("if a fallback can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
 	closeService(t, s)
+}
+
+// A user logs in while an agent is still being asked whether it is logged in. The answer is outdated when it comes.
+func TestRefreshDropsTheAnswerToAnEarlierQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inState("fake", cli.Installed)
+		var loggedIn atomic.Bool
+		p.auth = func(context.Context) cli.Auth {
+			state := cli.Installed
+			if loggedIn.Load() {
+				state = cli.Authenticated
+			}
+			time.Sleep(time.Second)
+			return cli.Auth{State: state, Fix: "log in"}
+		}
+		s := newTestService(t, Options{MenuTTL: 10 * time.Minute}, p)
+		waits := make(chan cli.MenuEntry)
+		go func() { waits <- s.Menu(t.Context(), "", nil)[0] }()
+		time.Sleep(500 * time.Millisecond)
+		loggedIn.Store(true)
+		s.Refresh()
+		for _, got := range []cli.MenuEntry{s.Menu(t.Context(), "", nil)[0], <-waits} {
+			if got.Err != nil || got.Auth.State != cli.Authenticated {
+				t.Errorf("after the log-in, the menu shows %v, %v", got.Auth.State, got.Err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := s.Menu(t.Context(), "", nil)[0]; got.Auth.State != cli.Authenticated {
+			t.Errorf("a minute later, the menu shows %v", got.Auth.State)
+		}
+		closeService(t, s)
+	})
 }
 
 // A list is loaded periodically, renewed in the background, and never returned after a failure.
