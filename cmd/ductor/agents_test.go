@@ -139,6 +139,17 @@ func TestAgentsWithoutAConfiguration(t *testing.T) {
 	}
 }
 
+// TestAgentsWithAccounts tests that ductor agents lists the accounts of an agent behind the default agent.
+func TestAgentsWithAccounts(t *testing.T) {
+	_, path := catalogueTown(t, nil)
+	amend(t, path, "[telegram]", fmt.Sprintf("[agents.claude.accounts.work]\nhome = %q\n[telegram]", t.TempDir()))
+	code, stdout, stderr := runDuctor(t, "agents", "-c", path)
+	order := regexp.MustCompile(`^AGENT.*\nclaude +first .*\nclaude@work +in /account `)
+	if code != exitOK || !order.MatchString(stdout) {
+		t.Errorf("exit %d, %s; the agents are\n%s", code, stderr, stdout)
+	}
+}
+
 // TestAgentsThatAreNone tests ductor agents with unknown names and with other programs of these names.
 func TestAgentsThatAreNone(t *testing.T) {
 	_, path := catalogueTown(t, map[string]string{

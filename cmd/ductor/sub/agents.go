@@ -58,12 +58,12 @@ func orDefault(from Source) Source {
 }
 
 func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error {
-	all, rows := cfg, map[string]string{}
+	all, rows := cfg, map[string]agentRow{}
 	for _, e := range acp.Catalogue() {
-		rows[e.ID] = "no\tnot installed. " + e.HowToInstall("")
+		rows[e.ID] = agentRow{missing, "no", "not installed. " + e.HowToInstall("")}
 	}
 	for _, name := range cfg.Agents.Names() {
-		rows[name] = "no, disabled\t"
+		rows[name] = agentRow{disabled, "no, disabled", ""}
 	}
 	for _, e := range cfg.Agents.Addable(exec.LookPath) {
 		all.Agents = all.Agents.With(e)
@@ -75,39 +75,47 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 		return err
 	}
 	for _, s := range states {
-		used, name := "yes", string(s.Agent)
+		row, name := agentRow{inUse, "yes", cli.OneLine(s.String(), maxState)}, string(s.Agent)
 		if s.Agent == cfg.Agents.Default {
-			used = "first"
+			row.group, row.used = first, "first"
 		} else if !cfg.Agents.Enabled(name) {
-			used = "no; to use it: ductor agents add " + name
+			row.group, row.used = addable, "no; to use it: ductor agents add "+name
 		}
-		rows[name] = used + "\t" + cli.OneLine(s.String(), maxState)
+		rows[name] = row
 	}
 	accounts, err := app.ProbeAccounts(ctx, cfg)
 	for _, s := range accounts {
-		rows[s.Account.Of(s.Agent)] = "in /account\t" + cli.OneLine(s.String(), maxState)
+		rows[s.Account.Of(s.Agent)] = agentRow{inUse, "in /account", cli.OneLine(s.String(), maxState)}
 	}
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tUSED\tSTATE")
-	// Agents in use come first, followed by installed agents.
 	for _, name := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(rows[a]), rank(rows[b])), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(rows[a].group, rows[b].group), cmp.Compare(a, b))
 	}) {
-		fmt.Fprintf(w, "%s\t%s\n", name, rows[name])
+		fmt.Fprintf(w, "%s\t%s\t%s\n", name, rows[name].used, rows[name].state)
 	}
 	return w.Flush()
 }
 
-// rank returns the position of a row's group in the list of agents.
-func rank(row string) int {
-	used, _, _ := strings.Cut(row, "\t")
-	return slices.IndexFunc([]string{"first", "yes", "no;", "no,", "no"}, func(prefix string) bool {
-		return strings.HasPrefix(used, prefix)
-	})
+// agentRow is a row in the list of agents.
+type agentRow struct {
+	group       agentGroup
+	used, state string
 }
+
+// agentGroup is a group of agents in the list. The groups stand in the order of the constants.
+type agentGroup int
+
+const (
+	first    agentGroup = iota // the default agent
+	inUse                      // configured agents, and their other accounts
+	addable                    // installed, but not configured
+	disabled                   // configured, but switched off
+	missing                    // not installed
+)
 
 // maxState limits an agent's state in a line, in bytes.
 const maxState = 300
