@@ -231,7 +231,7 @@ func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) 
 		name := string(p.Agent())
 		was, there := before.Agents.ACP[name]
 		if now, acp := a.cfg.Agents.ACP[name]; acp != there || !reflect.DeepEqual(was, now) ||
-			acp && !slices.Equal(keysOfAccounts(before, name), keysOfAccounts(a.cfg, name)) {
+			acp && !slices.Equal(keysOf(before, name), keysOf(a.cfg, name)) {
 			continue
 		}
 		if j := slices.IndexFunc(present, func(q cli.Provider) bool { return q.Agent() == p.Agent() }); j >= 0 {
@@ -241,13 +241,8 @@ func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) 
 	return all
 }
 
-// keysOf returns the stored keys of one account; see cli.Account.Of.
-func keysOf(cfg config.Config, of string) []keys.Key {
-	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool { return k.Agent != of })
-}
-
-// keysOfAccounts returns the stored keys of all accounts of an agent.
-func keysOfAccounts(cfg config.Config, name string) []keys.Key {
+// keysOf returns the stored keys of all accounts of an agent.
+func keysOf(cfg config.Config, name string) []keys.Key {
 	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool {
 		agent, _, _ := strings.Cut(k.Agent, "@")
 		return agent != name
@@ -263,8 +258,10 @@ func (a agents) dialect(g runEnv, name cli.Agent, home cli.AccountHome, path str
 	if home.Home != "" {
 		env = append(slices.Clone(env), home.Home)
 	}
-	for _, k := range keysOf(a.cfg, of) {
-		keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
+	for _, k := range a.cfg.Keys {
+		if k.Agent == of {
+			keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
+		}
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,

@@ -87,6 +87,7 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		for _, name := range slices.Sorted(maps.Keys(accounts)) {
 			key, home := below(table, name), accounts[name].Home
 			real := cli.RealPath(home)
+			neighbor := near(real)
 			doubt, err := checkHome(home)
 			switch {
 			case !accountName().MatchString(name) || name == "default":
@@ -96,8 +97,8 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 				p.add(key+".home", "an account needs a home: a directory for the agent's log-in and sessions")
 			case homes[real] != "":
 				p.add(key+".home", "%s has this home", homes[real])
-			case near(real) != "":
-				p.add(key+".home", "it lies in the home of %s or contains it; choose a directory beside it", near(real))
+			case neighbor != "":
+				p.add(key+".home", "it lies in the home of %s or contains it; choose a directory beside it", neighbor)
 			case c.holdsProject(home) || c.holdsProject(real):
 				p.add(key+".home", "a project lies in it, and agents work there; choose a directory without projects")
 			case c.inProject(home) || c.inProject(real):

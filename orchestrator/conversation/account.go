@@ -61,17 +61,24 @@ func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID,
 
 // hasAccount reports whether the configuration has an account.
 func (e *Engine) hasAccount(ctx context.Context, agent cli.Agent, account cli.Account) bool {
-	return account == "" || slices.ContainsFunc(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", agent),
-		func(entry cli.MenuEntry) bool { return entry.Account == account })
+	return account == "" || contains(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", agent), account)
+}
+
+// contains reports whether a list of accounts has an account.
+func contains(all []cli.MenuEntry, account cli.Account) bool {
+	return slices.ContainsFunc(all, func(entry cli.MenuEntry) bool { return entry.Account == account })
 }
 
 // useAccount sets the account of a turn whose agent is known. If the configuration no longer has the account that the
 // conversation chose, the turn uses the default one, the chat is notified, and the conversation forgets its choice.
 func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation, t *orchestrator.Turn) {
 	t.Entry.Account = conv.Settings.Accounts[t.Agent]
+	if t.Entry.Account == "" {
+		return
+	}
 	// The turn itself reports an agent that is no longer configured, which has no accounts at all.
-	if e.hasAccount(ctx, t.Agent, t.Entry.Account) ||
-		len(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", t.Agent)) == 0 {
+	all := e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", t.Agent)
+	if len(all) == 0 || contains(all, t.Entry.Account) {
 		return
 	}
 	gone := t.Entry.Account
