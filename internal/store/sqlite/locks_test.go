@@ -57,12 +57,18 @@ func TestInspectingAnOpenDatabaseKeepsItsLocks(t *testing.T) {
 	}
 }
 
-// isLocked reports whether a process has a POSIX lock on a file.
+// isLocked reports whether a process has a POSIX lock on a file. The kernel lists the locks in several pieces. An entry
+// can be missing while other processes lock files, so isLocked reads the list again. A lost lock never comes back.
 func isLocked(t *testing.T, path string) bool {
 	t.Helper()
 	info, err := os.Stat(path)
 	must(t, err)
-	locks, err := os.ReadFile("/proc/locks")
-	must(t, err)
-	return strings.Contains(string(locks), fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino))
+	for range 20 {
+		locks, err := os.ReadFile("/proc/locks")
+		must(t, err)
+		if strings.Contains(string(locks), fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino)) {
+			return true
+		}
+	}
+	return false
 }
