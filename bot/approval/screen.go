@@ -90,7 +90,7 @@ func (s *Screen) MoveGroup(chat int64) {
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
 	s.mu.Unlock()
 	for _, e := range entries {
-		e.message.AssumeFingerprint("") // force an edit, although the content is the same
+		e.message.Invalidate()
 		s.push(e)
 	}
 }

@@ -93,6 +93,35 @@ func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 	})
 }
 
+// A group may move while its approval is being sent or edited. The approval is then edited once more: Telegram's answer
+// names the new group.
+func TestAGroupThatMovesDuringACall(t *testing.T) {
+	for method, shown := range map[string]bool{"send": false, "edit": true} {
+		t.Run(method, func(t *testing.T) {
+			withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, _ *faultyJournal) {
+				a := openApproval()
+				if shown {
+					s.Show(a)
+					time.Sleep(time.Minute)
+					a.Request = &cli.ApprovalAsked{ID: "a", Tool: "Bash", Effect: shell, Detail: "make all"}
+				}
+				chat.Delay = time.Second
+				s.Show(a)
+				for chat.Count(method) == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				edits := chat.Count("edit")
+				s.MoveGroup(a.Conversation.Chat)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if n := chat.Count("edit"); n != edits+1 {
+					t.Errorf("%d edits, want %d", n, edits+1)
+				}
+			})
+		})
+	}
+}
+
 // deafService is a service whose agent takes no decision.
 type deafService struct{ Service }
 

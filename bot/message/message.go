@@ -34,7 +34,7 @@ type Message struct {
 	landed    func(err error) // handles and repeats calls instead of Spec.Called; may be nil
 	row       orchestrator.Message
 	storage   storage
-	shown     string // fingerprint of the content that the chat shows; empty if unknown
+	shown     string // fingerprint of the content that the chat shows; "" if unknown, or stale
 	fallbacks fallbacks
 	trouble   trouble
 }
@@ -142,11 +142,25 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
+// stale is the fingerprint of a message that must be edited once more. No content has it.
+const stale = "stale"
+
 // Shown returns the fingerprint of the content that the chat shows, or "" if that is unknown.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.shown == stale {
+		return ""
+	}
 	return m.shown
+}
+
+// Invalidate forces an edit in the next step, also if the chat already shows the wanted content, and also during a
+// call that shows it.
+func (m *Message) Invalidate() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shown = stale
 }
 
 // AssumeFingerprint records fingerprint as the content that the chat shows. An empty fingerprint forces an edit in
@@ -263,6 +277,7 @@ func (m *Message) Begin(want Content) Step {
 	step := m.nextLocked(want)
 	switch step {
 	case Send:
+		m.shown = ""
 		m.row.State, m.row.Mark, m.trouble.refusal = orchestrator.Sending, want.Mark, tgapi.NoFault
 	case Edit, Delete:
 		m.shown, m.trouble.refusal = "", tgapi.NoFault
@@ -272,7 +287,11 @@ func (m *Message) Begin(want Content) Step {
 
 // showed records that the chat shows want. It reports whether the stored row still contained content to send.
 func (m *Message) showed(want Content) bool {
-	m.AssumeShown(want)
+	m.mu.Lock()
+	if m.shown != stale {
+		m.shown = want.fingerprint()
+	}
+	m.mu.Unlock()
 	return m.settle(want)
 }
 
