@@ -105,7 +105,9 @@ func TestAGroupThatMovesDuringACall(t *testing.T) {
 					time.Sleep(time.Minute)
 					a.Request = &cli.ApprovalAsked{ID: "a", Tool: "Bash", Effect: shell, Detail: "make all"}
 				}
+				chat.Mu.Lock()
 				chat.Delay = time.Second
+				chat.Mu.Unlock()
 				s.Show(a)
 				for chat.Count(method) == 0 {
 					time.Sleep(time.Millisecond)

@@ -19,7 +19,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, err
 	}
 	s := kept.(*session)
-	s.workspace = newWorkspace(s, req)
+	s.workspace = s.newWorkspace(req)
 	return live{s.live}, nil
 }
 

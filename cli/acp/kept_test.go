@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 	"ductor/cli/turn"
 )
@@ -15,9 +16,9 @@ import (
 func TestServedStepsOfThePast(t *testing.T) {
 	s, p, turn, prompt := playTurn(t, nil)
 	for i, c := range []struct{ method, params, name, title, err string }{
-		{methodRead, `{"path":"/x/a"}`, kindRead, "/x/a", ""},
-		{methodWrite, `{"path":"/x/b","content":"new"}`, "write", "/x/b", ""},
-		{methodRun, `{"command":"make"}`, kindRun, "make", cli.ToolUntold},
+		{workspace.MethodRead, `{"path":"/x/a"}`, kindRead, "/x/a", ""},
+		{workspace.MethodWrite, `{"path":"/x/b","content":"new"}`, "write", "/x/b", ""},
+		{workspace.MethodRun, `{"command":"make"}`, kindRun, "make", cli.ToolUntold},
 	} {
 		m := rpc.Message{ID: json.RawMessage(fmt.Sprint(i)), Method: c.method, Params: json.RawMessage(c.params)}
 		s.Agent().(*session).noteServed(m, nil, lostEnd(c.method))

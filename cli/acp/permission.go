@@ -177,7 +177,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 // permit sets the permission mode for the rest of the turn. The caller holds s.mu.
 func (t *liveTurn) permit(mode cli.PermissionMode) {
 	t.permission = mode
-	t.s.workspace.allow(mode)
+	t.s.workspace.SetMode(mode)
 }
 
 // verdict is the decision about a permission request.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
@@ -184,11 +185,11 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 		proc.asked(m)
 		return true
 	}
-	serve := proc.options().service(m.Method)
-	if serve != nil {
-		proc.serveRequest(m, serve)
+	serves := !proc.options().NoWorkspace && workspace.Serves(m.Method)
+	if serves {
+		proc.serveRequest(m)
 	}
-	return serve != nil
+	return serves
 }
 
 // asked handles a request for permission, or with a form.
@@ -212,7 +213,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 }
 
 // serveRequest serves an agent's request to access a file or to run a command.
-func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
+func (proc *agentProcess) serveRequest(m rpc.Message) {
 	var p sessionParams
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
@@ -229,14 +230,14 @@ func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	default:
 		ctx, cancel := context.WithCancelCause(proc.Life())
 		proc.serving.Store(rpc.Text(m.ID), cancel)
-		proc.Go(func() { proc.serveOne(ctx, m, s, serve) })
+		proc.Go(func() { proc.serveOne(ctx, m, s) })
 	}
 }
 
 var errCancelled = &rpc.Error{Code: codeCancel, Message: "cancelled"}
 
-func (proc *agentProcess) serveOne(ctx context.Context, m rpc.Message, s *session, serve service) {
-	result, err := serve(ctx, s.workspace, m.Params)
+func (proc *agentProcess) serveOne(ctx context.Context, m rpc.Message, s *session) {
+	result, err := s.workspace.Serve(ctx, m.Method, m.Params)
 	if cancel, serves := proc.serving.LoadAndDelete(rpc.Text(m.ID)); serves {
 		cancel.(context.CancelCauseFunc)(nil)
 	}
@@ -251,32 +252,4 @@ func (proc *agentProcess) serveOne(ctx context.Context, m rpc.Message, s *sessio
 	default:
 		proc.refuse(m.ID, rpc.CodeInternal, cli.ShortLine(err.Error()))
 	}
-}
-
-// service serves one method of the client.
-type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
-
-// serving returns a service that decodes the parameters and calls f.
-func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
-	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
-		var p P
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return nil, badParams("the request cannot be read: %v", err)
-		}
-		return f(w, ctx, p)
-	}
-}
-
-// service returns the service for a method, or nil.
-func (o *Options) service(method string) service {
-	if o.NoWorkspace {
-		return nil
-	}
-	return map[string]service{
-		methodRead: serving((*workspace).readFile), methodWrite: serving((*workspace).writeFile),
-		methodRun: serving((*workspace).createTerminal), "terminal/release": serving((*workspace).releaseTerminal),
-		"terminal/output":        serving(onTerminal((*terminal).said)),
-		"terminal/wait_for_exit": serving(onTerminal((*terminal).wait)),
-		"terminal/kill":          serving(onTerminal((*terminal).kill)),
-	}[method]
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
 	"ductor/internal/sim/hostile"
@@ -165,9 +166,9 @@ func TestACommandInATerminalOfTheAgent(t *testing.T) {
 	if got := tool.over(statusFailed, nil); got.Output != "of the tool" || got.ExitCode == nil || *got.ExitCode != 3 {
 		t.Errorf("it ended as %+v", got)
 	}
-	much := `{"terminal_output_delta":{"data":"` + strings.Repeat("é", terminalKept) + `"}}`
+	much := `{"terminal_output_delta":{"data":"` + strings.Repeat("é", workspace.MaxOutput) + `"}}`
 	tool.merge(toolCall{Meta: json.RawMessage(much)}, nil)
-	if got := tool.over(statusFailed, nil); len(got.Output) > terminalKept || !utf8.ValidString(got.Output) {
+	if got := tool.over(statusFailed, nil); len(got.Output) > workspace.MaxOutput || !utf8.ValidString(got.Output) {
 		t.Errorf("%d bytes are kept", len(got.Output))
 	}
 }

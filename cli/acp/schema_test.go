@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 )
 
@@ -182,7 +183,7 @@ func TestTheTypesOfTheProtocol(t *testing.T) {
 		"CreateElicitationRequest": form{},
 		"RequestPermissionRequest": askParams{}, "RequestPermissionResponse": askResult{},
 		"ListSessionsRequest": listParams{}, "ListSessionsResponse": listed{},
-		"SetSessionConfigOptionRequest": optionParams{}, "CreateTerminalRequest": createParams{},
+		"SetSessionConfigOptionRequest": optionParams{}, "CreateTerminalRequest": workspace.RunRequest{},
 	} {
 		goFields([]*jsonschema.Schema{protocol().Defs[def]}, reflect.TypeOf(value), def, func(field string) {
 			if !slices.Contains(own, field) {
@@ -282,7 +283,7 @@ func decodeExample(m rpc.Message) (kind string, err error) {
 	case m.Method == methodAsk:
 		return m.Method, decode(m.Params, &askParams{})
 	case m.Method == "terminal/create":
-		return m.Method, decode(m.Params, &createParams{})
+		return m.Method, decode(m.Params, &workspace.RunRequest{})
 	case strings.HasPrefix(m.Method, "fs/"):
 		return m.Method, decode(m.Params, &struct{ Path string }{})
 	case result["agentCapabilities"] != nil:

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 )
 
@@ -27,6 +28,18 @@ const servedPrefix = "served-"
 // inShell matches a shell with the flag that precedes a script.
 var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
 
+// newWorkspace returns the workspace through which the agent of a session uses files and commands.
+func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
+	o := s.process.options()
+	return workspace.New(workspace.Options{
+		Launcher: o.Launcher, Agent: o.Agent, Env: o.env(req), Dirs: append([]string{req.Dir}, req.AddDirs...),
+		Protected: o.Protected, MissingIsEmpty: o.quirks.MissingIsEmpty, Mode: req.Permission,
+		Ended: func(terminal string, end cli.ToolEnded) {
+			s.deliver(news{served: &served{terminal: terminal, end: &end}}, 0, 0)
+		},
+	})
+}
+
 // noteServed shows a served request, with its result, in the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
 	var p struct {
@@ -38,11 +51,11 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	n := served{end: &cli.ToolEnded{}}
 	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
 	switch m.Method {
-	case methodRead:
+	case workspace.MethodRead:
 		n.call.ToolKind = kindRead
-	case methodWrite:
+	case workspace.MethodWrite:
 		n.call.ToolKind, n.call.Name = kindEdit, "write"
-	case methodRun:
+	case workspace.MethodRun:
 		line := strings.Join(append([]string{p.Command}, p.Args...), " ")
 		if len(p.Args) == 2 && inShell().MatchString(p.Command+" "+p.Args[0]) {
 			line = p.Args[1]
@@ -53,12 +66,12 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 		return
 	}
 	switch got := result.(type) {
-	case readResult:
+	case workspace.ReadResult:
 		n.end.Output = got.Content
-	case written:
-		n.change = &got.change
-	case terminalParams:
-		n.terminal, n.end = got.ID, nil
+	case workspace.WriteResult:
+		n.change = changeOf(got)
+	case workspace.RunResult:
+		n.terminal, n.end = got.Terminal, nil
 	}
 	if err != nil {
 		n.end = &cli.ToolEnded{Err: cli.ShortLine(err.Error())}
@@ -66,10 +79,23 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
+// maxDiffed limits the size of the texts that ductor compares, in bytes.
+const maxDiffed = 1 << 20
+
+// changeOf returns the change that a write made.
+func changeOf(w workspace.WriteResult) *cli.FileChanged {
+	c := toolContent{OldText: &w.Before, NewText: w.After}
+	change := &cli.FileChanged{Path: w.Path, Kind: c.change()}
+	if len(w.Before)+len(w.After) <= maxDiffed {
+		change.Diff = c.diff()
+	}
+	return change
+}
+
 // lostEnd returns the error of a request that the previous process of ductor served. Only the result of a command is
 // unknown.
 func lostEnd(method string) error {
-	if method == methodRun {
+	if method == workspace.MethodRun {
 		return errors.New(cli.ToolUntold)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
@@ -36,9 +37,9 @@ type session struct {
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
-	shown     []string   // the agent's ProjectFiles before this process started, from which users saw the settings
-	workspace *workspace // serves files and commands to the agent
-	adopted   note       // note of the turn to resume
+	shown     []string             // the agent's ProjectFiles before this process started, from which users saw the settings
+	workspace *workspace.Workspace // serves files and commands to the agent
+	adopted   note                 // note of the turn to resume
 
 	mu     sync.Mutex
 	offers offers
@@ -87,7 +88,7 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 
 func newSession(proc *agentProcess, s *shared.Session[news], req cli.Request) *session {
 	made := &session{live: s, process: proc, settings: proc.options().settings(req)}
-	made.workspace = newWorkspace(made, req)
+	made.workspace = made.newWorkspace(req)
 	return made
 }
 
@@ -302,7 +303,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 		how = shared.Closed
 	}
 	s.process.sessions.Remove(s.id, s)
-	return how, s.workspace.close()
+	return how, s.workspace.Close()
 }
 
 // sayGoodbye asks the agent to close this session, if the process also serves other sessions.

@@ -10,6 +10,7 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 )
 
 const maxTitle = 200
@@ -101,7 +102,7 @@ func (t *tool) watchTerminal(meta json.RawMessage) {
 		return
 	}
 	t.printed, t.exit = t.printed+news.Delta.Data, cmp.Or(news.Exit.Code, t.exit)
-	if more := len(t.printed) - terminalKept; more > 0 {
+	if more := len(t.printed) - workspace.MaxOutput; more > 0 {
 		t.printed = strings.ToValidUTF8(t.printed[more:], "")
 	}
 }

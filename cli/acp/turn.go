@@ -88,7 +88,7 @@ func (s *session) nameAbsent(t *shared.Turn[news]) {
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
 
 func (t *liveTurn) Start() {
-	t.s.workspace.allow(t.Req.Permission)
+	t.s.workspace.SetMode(t.Req.Permission)
 	t.s.mu.Lock()
 	late := &t.s.past.late
 	late.conversation, late.turn, late.expected = t.Req.Conversation, t.Req.Turn, false

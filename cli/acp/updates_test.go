@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/workspace"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
 )
@@ -250,12 +251,12 @@ func (s *servedTurn) call(method, params string) rpc.Message {
 // run runs a command to its end and returns its terminal.
 func (s *servedTurn) run(params string) (terminal string) {
 	s.t.Helper()
-	var made terminalParams
-	if answer := s.call(methodRun, params); json.Unmarshal(answer.Result, &made) != nil {
+	var made workspace.RunResult
+	if answer := s.call(workspace.MethodRun, params); json.Unmarshal(answer.Result, &made) != nil {
 		s.t.Fatalf("a command: %s, %+v", answer.Result, answer.Error)
 	}
-	s.call("terminal/wait_for_exit", fmt.Sprintf(`"terminalId":%q`, made.ID))
-	return made.ID
+	s.call("terminal/wait_for_exit", fmt.Sprintf(`"terminalId":%q`, made.Terminal))
+	return made.Terminal
 }
 
 // step checks the next line and its end. code is the exit code of a command.
@@ -291,16 +292,16 @@ func (s *servedTurn) end() {
 // Files and commands that ductor serves are steps of the turn, with their diff, output and exit code.
 func TestWhatDuctorServesIsAStep(t *testing.T) {
 	s := playServed(t)
-	s.call(methodRead, `"path":"FILE"`)
+	s.call(workspace.MethodRead, `"path":"FILE"`)
 	s.step("read", "a.txt", "one\n", "", 0)
-	s.call(methodRead, `"path":"/etc/passwd"`)
+	s.call(workspace.MethodRead, `"path":"/etc/passwd"`)
 	s.step("read", "/etc/passwd", "", "outside", 0)
-	s.call(methodWrite, `"path":"FILE","content":"two\n"`)
+	s.call(workspace.MethodWrite, `"path":"FILE","content":"two\n"`)
 	if line := until[cli.ToolStarted](s.turn); line.Name != "write" || line.Title != "a.txt" {
 		t.Errorf("the line of a write is %+v", line)
 	}
 	s.change("a.txt", cli.FileUpdated, "@@ -1 +1 @@\n-one\n+two\n")
-	s.call(methodWrite, `"path":"FILE2","content":"new\n"`)
+	s.call(workspace.MethodWrite, `"path":"FILE2","content":"new\n"`)
 	s.change("a.txt2", cli.FileAdded, "@@ -0,0 +1 @@\n+new\n")
 	s.run(`"command":"sh","args":["-c","echo out; exit 3"]`)
 	s.step(kindRun, "echo out; exit 3", "out\n", "", 3)
@@ -314,8 +315,8 @@ func TestAServedStepBelongsToItsTool(t *testing.T) {
 	s := playServed(t)
 	s.p.update(updateTool, fmt.Sprintf(`"toolCallId":"e","title":"Edit","kind":"edit","status":"in_progress",`+
 		`"locations":[{"path":%q}]`, s.file))
-	s.call(methodRead, `"path":"FILE"`)
-	s.call(methodWrite, `"path":"FILE","content":"three\n"`)
+	s.call(workspace.MethodRead, `"path":"FILE"`)
+	s.call(workspace.MethodWrite, `"path":"FILE","content":"three\n"`)
 	s.p.update(updateToolNow, fmt.Sprintf(`"toolCallId":"e","status":"completed","content":[{"type":"diff",`+
 		`"path":%q,"oldText":"lie","newText":"lies"}]`, s.file))
 	if line := until[cli.ToolStarted](s.turn); line.ID != "e" {
@@ -365,11 +366,11 @@ func TestRequestsAreCancelledInBothDirections(t *testing.T) {
 	turn := begin(t, s, req)
 	prompt := p.hear(methodPrompt)
 	p.say(`{"id":1,"method":"terminal/create","params":{"sessionId":"s1","command":"sleep","args":["300"]}}`)
-	var made terminalParams
+	var made workspace.RunResult
 	if err := json.Unmarshal(p.hear("").Result, &made); err != nil {
 		t.Fatal(err)
 	}
-	p.say(`{"id":2,"method":"terminal/wait_for_exit","params":{"sessionId":"s1","terminalId":%q}}`, made.ID)
+	p.say(`{"id":2,"method":"terminal/wait_for_exit","params":{"sessionId":"s1","terminalId":%q}}`, made.Terminal)
 	p.say(`{"method":"$/cancel_request","params":{"requestId":2}}`)
 	if answer := p.hear(""); string(answer.ID) != "2" || answer.Error == nil || answer.Error.Code != codeCancel {
 		t.Errorf("answered %s: %s, %+v", answer.ID, answer.Result, answer.Error)

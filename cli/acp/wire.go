@@ -34,16 +34,12 @@ const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
 	methodCancelRequest = "$/cancel_request" // also a method of agents
-	methodRead          = "fs/read_text_file"
-	methodWrite         = "fs/write_text_file"
-	methodRun           = "terminal/create"
 	methodElicit        = "elicitation/create"
 	methodElicited      = "elicitation/complete"
 )
 
 // Error codes of the protocol.
 const (
-	codeNoFile = -32002
 	codeNoAuth = -32000
 	codeCancel = -32800 // the request was cancelled
 )

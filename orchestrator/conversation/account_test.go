@@ -231,7 +231,9 @@ func TestOnlyAnAcceptedPressChangesTheAccount(t *testing.T) {
 		},
 		"the queue is full": func(h *house, _ cli.TurnID) {
 			h.agent.replies(untilAborted)
-			for range 4 {
+			h.submit(t, here, "long")
+			h.awaitAsked(t, 2)
+			for range 3 {
 				h.submit(t, here, "waiting")
 			}
 		},

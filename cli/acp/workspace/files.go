@@ -1,4 +1,4 @@
-package acp
+package workspace
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 // maxFile limits the size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
 
-// maxDiffed limits the size of the texts that ductor compares, in bytes.
-const maxDiffed = 1 << 20
+// codeNoFile is the protocol's error code for a file that does not exist.
+const codeNoFile = -32002
 
 // file opens a regular file in the session's directories. os.Root follows only links that stay inside. Opening a named
 // pipe does not block. If flag creates the file, its directories are created too.
-func (w *workspace) file(path string, flag int) (*os.File, error) {
+func (w *Workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 
 // root opens the session's directory that contains path. It also returns the part of path below that directory. The
 // caller must close the directory.
-func (w *workspace) root(path string) (*os.Root, string, error) {
-	for _, dir := range w.dirs {
+func (w *Workspace) root(path string) (*os.Root, string, error) {
+	for _, dir := range w.opts.Dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
 			rel, err := filepath.Rel(begin, path)
 			if err != nil || !filepath.IsLocal(rel) {
@@ -74,18 +74,19 @@ type readParams struct {
 	Limit *int   `json:"limit"`
 }
 
-type readResult struct {
+// ReadResult is a part of a file.
+type ReadResult struct {
 	Content string `json:"content"`
 }
 
-func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
-	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would release SQLite's locks
+func (w *Workspace) read(_ context.Context, p readParams) (any, error) {
+	if cli.Touches(w.opts.Protected, w.opts.Dirs[0], p.Path) { // closing the database here would release SQLite's locks
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
 	f, err := w.file(p.Path, os.O_RDONLY)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && w.opts.quirks.MissingIsEmpty:
-		return readResult{}, nil
+	case errors.Is(err, fs.ErrNotExist) && w.opts.MissingIsEmpty:
+		return ReadResult{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &rpc.Error{Code: codeNoFile, Message: "Resource not found: there is no such file"}
 	case err != nil:
@@ -101,7 +102,7 @@ func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
 	case !utf8.Valid(content):
 		return nil, errors.New("the file is no text")
 	}
-	return readResult{p.part(string(content))}, nil
+	return ReadResult{p.part(string(content))}, nil
 }
 
 // part returns the requested lines of s.
@@ -116,26 +117,29 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
-// written is the result of a write. It appears as an empty object to the agent.
-type written struct{ change cli.FileChanged }
+// WriteResult is a write of a file. The agent receives an empty object.
+type WriteResult struct {
+	Path   string `json:"-"` // relative to the working directory, if it is below it
+	Before string `json:"-"` // empty if the file did not exist or was no text
+	After  string `json:"-"`
+}
 
 type writeParams struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
-func (w *workspace) writeFile(ctx context.Context, p writeParams) (any, error) {
+func (w *Workspace) write(ctx context.Context, p writeParams) (any, error) {
 	switch err := w.mayChange(); {
 	case err != nil:
 		return nil, err
-	case cli.Touches(w.opts.Protected, w.dirs[0], p.Path):
+	case cli.Touches(w.opts.Protected, w.opts.Dirs[0], p.Path):
 		return nil, badParams("the file is ductor's own: it is not written here")
 	case len(p.Content) > maxFile:
 		return nil, errors.New("the file is too large")
 	}
-	before, _ := w.readFile(ctx, readParams{Path: p.Path})
-	old, _ := before.(readResult) // empty if the file does not exist or is no text
-	now := toolContent{OldText: &old.Content, NewText: p.Content}
+	before, _ := w.read(ctx, readParams{Path: p.Path})
+	old, _ := before.(ReadResult) // empty if the file does not exist or is no text
 	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
@@ -144,9 +148,5 @@ func (w *workspace) writeFile(ctx context.Context, p writeParams) (any, error) {
 	if err == nil {
 		_, err = f.WriteString(p.Content)
 	}
-	change := cli.FileChanged{Path: cli.Relative(w.dirs[0], p.Path), Kind: now.change()}
-	if len(now.before())+len(p.Content) <= maxDiffed {
-		change.Diff = now.diff()
-	}
-	return written{change}, errors.Join(err, f.Close())
+	return WriteResult{cli.Relative(w.opts.Dirs[0], p.Path), old.Content, p.Content}, errors.Join(err, f.Close())
 }

@@ -1,0 +1,125 @@
+// Package workspace serves the requests that an agent sends to its client by the Agent Client Protocol: it reads and
+// writes files, and runs commands, in the directories of one session. It asks no user and shows nothing. Package acp
+// passes it the requests and shows the results.
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+)
+
+// Methods of the protocol that create something to show. See Serves for all methods.
+const (
+	MethodRead  = "fs/read_text_file"
+	MethodWrite = "fs/write_text_file"
+	MethodRun   = "terminal/create"
+)
+
+// Options configures a Workspace.
+type Options struct {
+	Launcher  cli.Launcher
+	Agent     cli.Agent // for which commands are run
+	Env       []string  // environment of commands
+	Dirs      []string  // absolute directories that the agent may use, the working directory first
+	Protected []string  // files of ductor, which are neither read nor written
+	// MissingIsEmpty makes a file that does not exist read as an empty one.
+	MissingIsEmpty bool
+	Mode           cli.PermissionMode
+	// Ended receives the end of each command. It is called from a goroutine of the command.
+	Ended func(terminal string, end cli.ToolEnded)
+}
+
+// Workspace gives an agent access to its session's directories: their files, and commands that run there. Safe for
+// concurrent use.
+type Workspace struct {
+	opts Options
+
+	mu       sync.Mutex
+	mode     cli.PermissionMode
+	next     int
+	commands map[string]*command // by terminal ID; nil after Close
+}
+
+// New returns a Workspace. The caller must close it.
+func New(o Options) *Workspace {
+	return &Workspace{opts: o, mode: o.Mode, commands: make(map[string]*command)}
+}
+
+// SetMode sets the permission mode. In cli.Plan, files cannot be written and commands cannot be run.
+func (w *Workspace) SetMode(mode cli.PermissionMode) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mode = mode
+}
+
+// Close stops the running commands with all their descendants.
+func (w *Workspace) Close() error {
+	w.mu.Lock()
+	all := w.commands
+	w.commands = nil
+	w.mu.Unlock()
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+// mayChange returns an error if nothing may be written or run now.
+func (w *Workspace) mayChange() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.commands == nil:
+		return errors.New("the session is closed")
+	case w.mode == cli.Plan:
+		return errors.New("the conversation is in plan mode: nothing may be changed or run")
+	}
+	return nil
+}
+
+// service serves one method.
+type service func(ctx context.Context, w *Workspace, params json.RawMessage) (any, error)
+
+// services returns the service of each method.
+var services = sync.OnceValue(func() map[string]service {
+	return map[string]service{
+		MethodRead:               serving((*Workspace).read),
+		MethodWrite:              serving((*Workspace).write),
+		MethodRun:                serving((*Workspace).run),
+		"terminal/release":       serving((*Workspace).release),
+		"terminal/output":        onCommand((*command).output),
+		"terminal/wait_for_exit": onCommand((*command).wait),
+		"terminal/kill":          onCommand((*command).kill),
+	}
+})
+
+// serving returns a service that decodes the parameters and calls f.
+func serving[P any](f func(*Workspace, context.Context, P) (any, error)) service {
+	return func(ctx context.Context, w *Workspace, raw json.RawMessage) (any, error) {
+		var p P
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return nil, badParams("the request cannot be read: %v", err)
+		}
+		return f(w, ctx, p)
+	}
+}
+
+// Serves reports whether Serve knows a method.
+func Serves(method string) bool { return services()[method] != nil }
+
+// Serve serves a request, and returns the result for the agent: a ReadResult, a WriteResult, a RunResult, or another
+// value that encodes to JSON. Serves must be true for the method. An *rpc.Error has the code for the agent.
+func (w *Workspace) Serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
+	return services()[method](ctx, w, params)
+}
+
+func badParams(format string, args ...any) error {
+	return &rpc.Error{Code: rpc.CodeBadParams, Message: fmt.Sprintf(format, args...)}
+}
