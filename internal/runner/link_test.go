@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -183,4 +184,45 @@ func TestAListWaitsForStarts(t *testing.T) {
 		started()
 		<-listed
 	})
+}
+
+// A leaving runner also closes a connection that it accepted and did not serve yet. Otherwise it would wait for its
+// client, and the client for the next runner.
+func TestALeavingRunnerClosesALateConnection(t *testing.T) {
+	s := &server{conns: map[*conn]bool{}}
+	s.closeConns()
+	client, accepted := net.Pipe()
+	s.serve(&conn{frames: frames{conn: accepted}, gone: make(chan struct{})})
+	if n, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the client reads %d bytes, %v", n, err)
+	}
+}
+
+// A start does not wait for ever for a leaving runner that never closes the connection.
+func TestAStartAfterARunnerThatDoesNotLeave(t *testing.T) {
+	dir := t.TempDir()
+	s := newFakeRunner(t, dir)
+	c, err := Open(dir, Options{Command: runnerCommand(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	leaving := reply{Error: "leaving", Errno: int(syscall.ESHUTDOWN)}
+	next := make(chan *conn, 1)
+	go func() {
+		stuck := s.serve(request{Op: opStart}, leaving)
+		for q := (request{}); ; {
+			if _, err := stuck.receive(&q); err != nil {
+				break
+			}
+			leaving.Seq = q.Seq
+			_ = stuck.send(leaving, nil)
+		}
+		_ = stuck.conn.Close()
+		next <- s.serve(request{Op: opStart}, reply{Error: "refused", Errno: int(syscall.EPERM)})
+	}()
+	if _, err := c.Start(t.Context(), sh("exit 0")); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("the start returns %v, want the answer over the next connection", err)
+	}
+	_ = (<-next).conn.Close()
 }

@@ -43,7 +43,7 @@ type server struct {
 
 	mu       sync.Mutex
 	runs     map[string]*agent
-	conns    map[*conn]bool
+	conns    map[*conn]bool           // nil after closeConns
 	starting map[string]chan struct{} // closed when the start has ended, by run; nil if no run may start any more
 	idleFrom time.Duration
 }
@@ -160,12 +160,24 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
+// register adds a connection. It returns false if the runner is leaving: nothing would close the connection any more.
+func (s *server) register(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		return false
+	}
+	s.conns[c] = true
+	return true
+}
+
 // serve handles the requests of a connection, and returns when all are done. It handles attach, detach and relay in
 // order, and other requests concurrently.
 func (s *server) serve(c *conn) {
-	s.mu.Lock()
-	s.conns[c] = true
-	s.mu.Unlock()
+	if !s.register(c) {
+		_ = c.conn.Close()
+		return
+	}
 	var busy sync.WaitGroup
 	for {
 		var q request
@@ -370,11 +382,12 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
 }
 
-// closeConns closes all connections.
+// closeConns closes all connections, also those that were accepted and are not registered yet.
 func (s *server) closeConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
 		_ = c.conn.Close()
 	}
+	s.conns = nil
 }

@@ -54,8 +54,12 @@ func (c *Client) beginStart(ctx context.Context) (starting context.Context, star
 	}, nil
 }
 
+// leavingWait limits how long a start waits for a leaving runner to close the connection. Runners before November 2026
+// may wait for the client to close it.
+const leavingWait = 3 * time.Second
+
 func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
-	for {
+	for began := time.Now(); ; {
 		l, err := c.connect(ctx, Make)
 		if err != nil {
 			return nil, err
@@ -64,7 +68,9 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		var run *Run
 		switch {
 		case errors.Is(err, syscall.ESHUTDOWN): // the runner is about to exit
-			l.awaitClose(ctx)
+			if l.awaitClose(ctx); time.Since(began) > leavingWait {
+				_ = l.conn.Close()
+			}
 			continue
 		case err == nil:
 			run, err = c.newHeldRun(l, r, 0)
