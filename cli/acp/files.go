@@ -16,14 +16,15 @@ import (
 	"ductor/cli/rpc"
 )
 
-// maxFile limits the size of a file that ductor reads or writes for an agent, in bytes.
+// maxFile is the maximum size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
 
-// maxDiffed limits the size of the texts that ductor compares, in bytes.
+// maxDiffed is the maximum size of a file's old and new text together for which ductor computes a diff, in bytes.
 const maxDiffed = 1 << 20
 
-// file opens a regular file in the session's directories. os.Root follows only links that stay inside. Opening a named
-// pipe does not block. If flag creates the file, its directories are created too.
+// file opens a regular file in one of the session's directories. Symbolic links that lead out of the directory are not
+// followed, and a named pipe does not block. If flag contains os.O_CREATE, file also creates missing parent
+// directories.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
@@ -49,8 +50,8 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root opens the session's directory that contains path. It also returns the part of path below that directory. The
-// caller must close the directory.
+// root opens the one of the session's directories that contains path. It also returns path relative to that directory.
+// The caller must close the root.
 func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
@@ -70,7 +71,7 @@ func (w *workspace) root(path string) (*os.Root, string, error) {
 
 type readParams struct {
 	Path  string `json:"path"`
-	Line  *int   `json:"line"` // the first line, from 1
+	Line  *int   `json:"line"` // number of the first line, starting at 1
 	Limit *int   `json:"limit"`
 }
 
@@ -79,7 +80,8 @@ type readResult struct {
 }
 
 func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
-	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would release SQLite's locks
+	// If ductor opened and closed its own database here, it would release SQLite's locks.
+	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) {
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
 	f, err := w.file(p.Path, os.O_RDONLY)
@@ -116,7 +118,7 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
-// written is the result of a write. It appears as an empty object to the agent.
+// written is the result of a write. The agent gets an empty JSON object, because the field is not exported.
 type written struct{ change cli.FileChanged }
 
 type writeParams struct {
@@ -134,7 +136,7 @@ func (w *workspace) writeFile(ctx context.Context, p writeParams) (any, error) {
 		return nil, errors.New("the file is too large")
 	}
 	before, _ := w.readFile(ctx, readParams{Path: p.Path})
-	old, _ := before.(readResult) // empty if the file does not exist or is no text
+	old, _ := before.(readResult) // empty if the file does not exist or is not text
 	now := toolContent{OldText: &old.Content, NewText: p.Content}
 	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	terminalKept  = 1 << 20          // maximum and default size of the stored output
-	stopSlack     = 10 * time.Second // how much longer than its grace period stopping a command may take
+	terminalKept  = 1 << 20          // maximum and default size of the stored output, in bytes
+	stopSlack     = 10 * time.Second // how much longer than its grace period the stop of a command may take
 	terminalGrace = 500 * time.Millisecond
 )
 
-// terminal is a command that runs for an agent.
+// terminal is a command that ductor runs for an agent. The protocol calls it a terminal.
 type terminal struct {
 	process cli.Process
 	read    chan struct{} // closed after all output was read
 
 	mu        sync.Mutex
 	limit     int
-	output    []byte // the last part of the output
+	output    []byte // the end of the output, up to limit bytes
 	truncated bool
 }
 
-// pump reads the output to its end, and then calls ended.
+// pump reads the command's output until the command ends, and then calls ended.
 func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	defer close(t.read)
 	buf := make([]byte, 16<<10)
@@ -39,13 +39,13 @@ func (t *terminal) pump(ended func(cli.ToolEnded)) {
 		n, err := t.process.Stdout().Read(buf)
 		t.keep(buf[:n])
 		var lost *cli.LostOutput
-		if err != nil && !errors.As(err, &lost) { // io.EOF, or the terminal was closed
+		if err != nil && !errors.As(err, &lost) { // io.EOF, or the command was stopped
 			break
 		}
 	}
 	<-t.process.Done()
 	code := t.process.Exit().Code
-	if code < 0 { // shells report a signal this way
+	if code < 0 { // report a signal as shells do
 		code = 128 - code
 	}
 	t.mu.Lock()
@@ -53,7 +53,8 @@ func (t *terminal) pump(ended func(cli.ToolEnded)) {
 	ended(cli.ToolEnded{Output: strings.ToValidUTF8(string(t.output), "\uFFFD"), ExitCode: &code})
 }
 
-// keep appends output. It drops the oldest output beyond the limit, at a character boundary.
+// keep appends data to the stored output. It drops the beginning of the output beyond the limit, at a character
+// boundary.
 func (t *terminal) keep(data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +100,7 @@ func (t *terminal) said(context.Context) (any, error) {
 	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
 }
 
-// wait waits until all output was read, and returns how the command ended.
+// wait waits until the command has ended and all its output was read. It returns how the command ended.
 func (t *terminal) wait(ctx context.Context) (any, error) {
 	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
 		select {

@@ -15,7 +15,7 @@ import (
 
 const maxTerminals = 32
 
-// workspace gives the agent access to the session's directories: their files, and commands that run there. Safe for
+// workspace reads files, writes files and runs commands for the agent, only in the directories of the session. Safe for
 // concurrent use.
 type workspace struct {
 	opts *Options
@@ -24,9 +24,9 @@ type workspace struct {
 	note func(served)
 
 	mu        sync.Mutex
-	readOnly  bool // set in plan mode
+	readOnly  bool // in plan mode
 	next      int
-	terminals map[string]*terminal // nil after close
+	terminals map[string]*terminal // nil after the session was closed
 }
 
 func newWorkspace(s *session, req cli.Request) *workspace {
@@ -38,7 +38,7 @@ func newWorkspace(s *session, req cli.Request) *workspace {
 	}
 }
 
-// allow sets the current permission mode.
+// allow sets the permission mode that applies to the agent's next requests.
 func (w *workspace) allow(mode cli.PermissionMode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *workspace) mayChange() error {
 	return nil
 }
 
-// close stops the running commands with all their descendants.
+// close stops all running commands with their descendants. Further requests fail.
 func (w *workspace) close() error {
 	w.mu.Lock()
 	all := w.terminals
@@ -133,7 +133,7 @@ func (w *workspace) enter(t *terminal) (string, error) {
 	return id, nil
 }
 
-// onTerminal returns f with a lookup of the terminal that the request names.
+// onTerminal returns a service that finds the terminal of a request and calls f with it.
 func onTerminal(f func(*terminal, context.Context) (any, error)) func(*workspace, context.Context, terminalParams) (any, error) {
 	return func(w *workspace, ctx context.Context, p terminalParams) (any, error) {
 		w.mu.Lock()
