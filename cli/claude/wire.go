@@ -16,22 +16,22 @@ const (
 	defaultModel cli.ModelID = "default" // Claude's name for its default
 )
 
-// line is one line of Claude's output, with the fields that ductor uses. Other fields and types are ignored.
+// line is one line of Claude's output. It contains only the fields that ductor uses.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 	UUID      string `json:"uuid"`
-	// Parent is the tool call that started the sub-agent of an event. It is empty for the main agent.
+	// Parent is the ID of the tool call that started the sub-agent. It is empty for a line of the main agent.
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // stream_event
-	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop: another message repeats this one
+	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop: Claude repeats the message
 
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry is set if Claude repeats its request to the model because a filter stopped the message RefusedID.
+	// RefusalRetry is set if a filter stopped the message RefusedID, and Claude repeats the request to the model.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
@@ -50,11 +50,11 @@ type line struct {
 	MaxRetries   int     `json:"max_retries"`
 	RetryDelayMS float64 `json:"retry_delay_ms"`
 	ErrorStatus  *int    `json:"error_status"`
-	Error        string  `json:"error"` // also of assistant
+	Error        string  `json:"error"` // also in assistant lines
 
 	RateLimit *rateLimit `json:"rate_limit_info"`
 
-	RequestID string          `json:"request_id"` // control_request
+	RequestID string          `json:"request_id"` // for control_request
 	Request   *controlRequest `json:"request"`
 	Response  *controlReply   `json:"response"` // control_response
 
@@ -157,7 +157,7 @@ type wireDenial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// origin is the reason for a turn that Claude started itself.
+// origin describes why Claude started a turn itself.
 type origin struct {
 	Kind string `json:"kind"`
 }
@@ -185,10 +185,10 @@ func controlLine(id string, request map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
 }
 
-// subtype returns a request without parameters.
+// subtype returns a control request without parameters.
 func subtype(name string) map[string]any { return map[string]any{"subtype": name} }
 
-// denyLine returns the answer that denies can_use_tool. The model reads the message and continues.
+// denyLine returns the line that denies a can_use_tool request. The model reads the message and continues.
 func denyLine(requestID, message string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "success", "request_id": requestID,
@@ -196,7 +196,7 @@ func denyLine(requestID, message string) []byte {
 	})
 }
 
-// allowLine returns the answer that allows can_use_tool. The tool runs with input.
+// allowLine returns the line that allows a can_use_tool request. The tool runs with this input.
 func allowLine(requestID string, input json.RawMessage) []byte {
 	if len(input) == 0 || !json.Valid(input) {
 		input = json.RawMessage("{}")
@@ -207,7 +207,7 @@ func allowLine(requestID string, input json.RawMessage) []byte {
 	})
 }
 
-// unsupportedLine returns the answer to an unknown control request.
+// unsupportedLine returns the line that rejects an unknown control request.
 func unsupportedLine(requestID, subtype string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "error", "request_id": requestID,
@@ -219,8 +219,8 @@ func replyLine(response map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_response", "response": response})
 }
 
-// jsonLine encodes v and adds a newline. v must consist of strings, numbers, JSON, maps and slices, so that encoding
-// cannot fail.
+// jsonLine encodes v as a line with a newline. v must consist of strings, numbers, JSON, maps and slices, so that
+// encoding cannot fail.
 func jsonLine(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -229,8 +229,8 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. Because a turn has thousands of stream events, it reuses memory for
-// them: a result of decode is valid only until the next call.
+// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so it reuses memory for them. A
+// result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent
@@ -279,8 +279,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if raw has this layout. Text inside raw cannot be mistaken for the layout, because its
-// quotes are escaped.
+// piece decodes raw into d if raw has the layout above. Text inside of raw cannot be mistaken for the layout, because
+// its quotes are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {
