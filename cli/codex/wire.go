@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// event is one line of `codex exec --json`.
+// event is one output line of `codex exec --json`.
 type event struct {
 	Type     string    `json:"type"`
 	ThreadID string    `json:"thread_id"`
@@ -30,13 +30,13 @@ type usage struct {
 	Reasoning int64 `json:"reasoning_output_tokens"`
 }
 
-// todo is an entry of a to-do list in the output of exec.
+// todo is an entry of the to-do list in the output of `codex exec`.
 type todo struct {
 	Text      string `json:"text"`
 	Completed bool   `json:"completed"`
 }
 
-// Types of items in the notation of the app server. Exec uses underscores.
+// Types of items, as the app server writes them. `codex exec` writes them with underscores.
 const (
 	itemMessage   = "agentMessage"
 	itemReasoning = "reasoning"
@@ -45,11 +45,11 @@ const (
 	itemMCP       = "mcpToolCall"
 	itemCollab    = "collabAgentToolCall"
 	itemSearch    = "webSearch"
-	itemTodo      = "todoList" // only in exec
-	itemError     = "error"    // only in exec; a warning
+	itemTodo      = "todoList" // only in `codex exec`
+	itemError     = "error"    // a warning; only in `codex exec`
 )
 
-// notice contains the parameters of all notifications of a turn. The method determines which fields are used.
+// notice contains the parameters of a notification. The method determines which fields are used.
 type notice struct {
 	ThreadID cli.AgentSessionID `json:"threadId"`
 	TurnID   string             `json:"turnId"`
@@ -71,19 +71,18 @@ type notice struct {
 
 	RateLimits rateLimits `json:"rateLimits"`
 
-	helper bool // whether the notification is about a sub-agent's thread
+	helper bool // whether a sub-agent's thread sent the notification
 
 	ToModel string `json:"toModel"` // model/rerouted
 	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
 }
 
-// threadInfo is a thread with its parent.
 type threadInfo struct {
 	ID     cli.AgentSessionID `json:"id"`
 	Parent cli.AgentSessionID `json:"parentThreadId"`
 }
 
-// turnInfo is the turn in a "turn/completed" notification.
+// turnInfo describes the turn in a "turn/started" or "turn/completed" notification.
 type turnInfo struct {
 	ID     string     `json:"id"`
 	Status string     `json:"status"`
@@ -97,7 +96,8 @@ const (
 	turnFailed      = "failed"
 )
 
-// turnError is the failure of a turn, or of a request to the model. Info is a name, or an object with a single name.
+// turnError is the failure of a turn, or of a request to the model. Info is a name, or an object whose only key is a
+// name.
 type turnError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
@@ -126,15 +126,15 @@ type liveUsage struct {
 	Sum       int64 `json:"totalTokens"`
 }
 
-// liveItem is an item of a turn. Type determines which fields are used.
+// liveItem is an item of a turn: a message, a tool call or reasoning. Type determines which fields are used.
 type liveItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // userMessage: the ID that ductor gave it
+	ClientID string `json:"clientId"` // userMessage: the ID that ductor chose
 
-	Text    string `json:"text"`    // agentMessage, plan; in exec also reasoning
+	Text    string `json:"text"`    // agentMessage, plan; in `codex exec` also reasoning
 	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
 	Message string `json:"message"` // error
 
@@ -163,7 +163,7 @@ type liveItem struct {
 	Path      string               `json:"path"`              // imageView
 }
 
-// UnmarshalJSON also accepts the format of exec.
+// UnmarshalJSON also accepts the format of `codex exec`.
 func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	type plain liveItem
 	exec := struct {
@@ -184,14 +184,14 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patch is the change that a fileChange proposes. It keeps the original JSON, because users must also see values that
+// patch contains the changes of a fileChange item. It keeps the original JSON, because users must also see values that
 // ductor does not know.
 type patch struct {
 	files []liveChange
 	raw   json.RawMessage
 }
 
-// UnmarshalJSON never fails. An unreadable patch has no files, and cannot be allowed.
+// UnmarshalJSON never returns an error. An unreadable patch has no files, so no user can allow it.
 func (p *patch) UnmarshalJSON(raw []byte) error {
 	p.raw = slices.Clone(raw)
 	if json.Unmarshal(raw, &p.files) != nil {
@@ -211,7 +211,7 @@ type changeKind struct {
 	Move string `json:"move_path"`
 }
 
-// UnmarshalJSON also accepts a kind that is a single word, as in exec.
+// UnmarshalJSON also accepts a kind that is a single word, as `codex exec` sends it.
 func (k *changeKind) UnmarshalJSON(raw []byte) error {
 	type plain changeKind
 	if json.Unmarshal(raw, &k.Type) == nil {
