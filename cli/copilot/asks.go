@@ -33,8 +33,8 @@ func forUser(method string) bool { return method == methodInput || method == met
 // asks contains Copilot's open requests to the user in a turn. Only the turn's goroutine calls its methods, except
 // decide and Waiting.
 //
-// While the turn reads output from before a restart of ductor, asks answers no request without the user. ductor may
-// have answered it before the restart.
+// While the turn reads output from before a restart of ductor, asks answers no request by itself. ductor may have
+// answered it before the restart.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
@@ -74,7 +74,7 @@ func (a *asks) permission(p *parser, f fields) {
 	asked := readPermission(f)
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case asked.Managed: // the organization requires that a user decides
+	case asked.Managed: // a user must decide
 	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
@@ -112,7 +112,7 @@ func (a *asks) request(r *rpc.Message) {
 		Plan     string   `json:"planContent"`
 	}
 	if json.Unmarshal(r.Params, &params) != nil {
-		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // an error means that the process has exited
+		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
 		return
 	}
 	o := &ask{id: cli.ApprovalID(r.Method + "/" + rpc.Text(r.ID)), reply: r.ID, method: r.Method, choices: params.Choices}

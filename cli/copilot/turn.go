@@ -76,7 +76,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	switch {
 	case m.Error != nil:
 		return m.Error
-	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // the response to a prompt that Copilot accepted
+	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // Copilot accepted a prompt
 		return nil
 	case !*done.Success:
 		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
@@ -157,7 +157,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && t.p.phase != ended {
 		phase = shared.PhaseSpent
 	}
-	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot has ended the tools that ran
+	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot ended the running tools
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers
 	}
