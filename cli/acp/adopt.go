@@ -23,9 +23,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return live{s.live}, nil
 }
 
-// Await implements shared.Server. It compares the length of the prompt with the number of bytes that were written to
-// the agent since the start of the turn. This works because the prompt is the first message that ductor writes in a
-// turn.
+// Await implements shared.Server. To find out whether the agent got the whole prompt, it compares the prompt's length
+// with the number of bytes that ductor wrote since the start of the turn. The prompt is the first message of a turn.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {

@@ -148,7 +148,7 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the fields of the
-// request that users need not see again, with their values.
+// request that users then need not see separately, with their values.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
@@ -172,8 +172,8 @@ func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string
 	return said
 }
 
-// fields returns the values of the request that ev does not show in another way. said contains further fields that
-// users already see. If the request has no input, fields takes the input from an earlier update of the tool call.
+// fields returns the values of the request that users do not already see in ev. said contains further fields that users
+// already see. If the request has no input, fields takes the input from an earlier update of the tool call.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -223,8 +223,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	// The protocol's prefix of a name means nothing to users, so it is removed. A field that only identifies the
-	// request keeps its full name, because it could be confused with a field of the tool's input.
+	// Remove the protocol's prefix from the names, because it means nothing to users. A field that only identifies the
+	// request keeps its full name. Otherwise users could confuse it with a field of the tool's input.
 	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
@@ -238,8 +238,8 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds the values of this content that users see to the map said. at is the prefix of the field names. Of a diff
-// without changes, users see only the path.
+// say records in said which values of this content users see. at is the prefix of the fields' names. Of a diff without
+// changes, users see only the path.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":

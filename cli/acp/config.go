@@ -153,7 +153,7 @@ func (c choice) ids() []string {
 // of returns the option for a purpose, or nil if there is none.
 func (c configOptions) of(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
-		// Cline assigns the category "model" to two options. The other one selects its provider.
+		// Cline assigns the category "model" to its model and to its provider. The ID of the option distinguishes them.
 		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) },
 		func(o configOption) bool { return o.Category == p },
 		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },

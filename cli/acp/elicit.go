@@ -23,7 +23,7 @@ const (
 	maxMessage = 150      // characters of the message above a URL
 	maxURL     = 700      // characters
 	maxHost    = 48       // bytes; a longer host would be shortened where users see it
-	maxForm    = 64 << 10 // bytes of a request
+	maxForm    = 64 << 10 // bytes of a request with a form
 )
 
 // form is an agent's request that the user enters values or visits a web page. The protocol calls it an elicitation.

@@ -19,11 +19,12 @@ import (
 // maxFile is the maximum size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
 
-// maxDiffed is the maximum size of a file's old and new text together for which ductor computes a diff, in bytes.
+// maxDiffed limits the diffs that ductor computes: the old and the new text of a file together have at most this many
+// bytes.
 const maxDiffed = 1 << 20
 
-// file opens a regular file in one of the session's directories. Symbolic links that lead out of the directory are not
-// followed, and a named pipe does not block. If flag contains os.O_CREATE, file also creates missing parent
+// file opens a regular file in one of the session's directories. It does not follow symbolic links that lead out of the
+// directory, and does not block at a named pipe. If flag contains os.O_CREATE, file also creates missing parent
 // directories.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
@@ -50,8 +51,8 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root opens the one of the session's directories that contains path. It also returns path relative to that directory.
-// The caller must close the root.
+// root opens the directory of the session that contains path. It also returns path relative to that directory. The
+// caller must close the root.
 func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {

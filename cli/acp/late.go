@@ -18,7 +18,7 @@ const (
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the turn that was started last
-	expected     bool       // the turn ended normally, so that late text belongs to its answer
+	expected     bool       // whether the last turn ended normally; late text then belongs to its answer
 	text         []byte
 	last         time.Time // time of the end of the turn, or of the last late text
 	timer        *time.Timer

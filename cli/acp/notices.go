@@ -68,7 +68,7 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the model sends its message again; after a tool there is no current message
+		if !r.message.parted { // the model will repeat its unfinished message
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true

@@ -106,8 +106,8 @@ type Options struct {
 	// Background, so it must not block for long. If it is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
-	StartLimit time.Duration // for a process to become ready; default: shared.DefaultStartLimit
-	CallLimit  time.Duration // for the response to any request except a prompt
+	StartLimit time.Duration // maximum time until a process is ready; default: shared.DefaultStartLimit
+	CallLimit  time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
 
 	quirks Quirks // set by agentProcess.identify
 	advice string // how users can log in by a method that the agent offers
@@ -118,10 +118,11 @@ type Options struct {
 
 // Quirks describes how an agent deviates from the protocol, or adds to it.
 type Quirks struct {
-	// LateHistory is set if the agent sends the update available_commands_update at the end of a loaded session's
-	// replay. For other agents, ductor waits for silence to detect the end of the replay.
+	// LateHistory is set if the agent sends the update available_commands_update after it has replayed the history of a
+	// loaded session. For other agents, ductor waits for silence to detect the end of the replay.
 	LateHistory bool
-	// TotalUsage is set if the agent reports the usage of the whole session since its process loaded the session.
+	// TotalUsage is set if the agent reports the token usage since its process loaded the session, not the usage of
+	// each turn.
 	TotalUsage bool
 	// Notices is set if the agent adds its own texts to the model's answer. A text that starts with "Error: " is an
 	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
@@ -196,7 +197,7 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // the other servers concern only the session
+	req.Servers = cli.WithoutForeign(req.Servers) // keep ductor's own; the others concern only the session
 	if vars := o.vars(req); len(vars) > 0 {       // variables of the request must not override these
 		for name, value := range req.Env {
 			if _, held := vars[name]; !held {

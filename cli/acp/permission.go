@@ -92,8 +92,8 @@ func (o *Options) lacks(mode cli.PermissionMode) bool {
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold returns a sentence that explains what users can do if the agent would not respect the permission mode.
-// Users cannot change the mode of a request without a user, such as a consultation.
+// howToHold returns a sentence that explains what users can do if the agent would not respect the permission mode. For
+// a request without a user, such as a consultation, they can use another agent.
 func howToHold(req cli.Request) string {
 	choose := "Choose auto or bypass in /permissions"
 	if !req.Attended {
@@ -103,8 +103,8 @@ func howToHold(req cli.Request) string {
 		"about agents shows"
 }
 
-// oneOf returns the ID of the agent's mode that fits names best, or "" if none fits. names is ordered by preference.
-// offered contains the IDs of the agent's modes.
+// oneOf returns the first of the names that the agent offers, as the ID of the offered mode. It returns "" if the agent
+// offers none of them.
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -214,7 +214,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names reports whether the paths or the input of the tool contain one of files.
+// names reports whether the paths or the input of the tool refer to a file in files.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)

@@ -18,7 +18,7 @@ import (
 const (
 	leaveWait = 300 * time.Millisecond // time for an idle process to exit after its input was closed
 	maxServed = 128                    // requests of an agent that ductor serves at the same time
-	maxEarly  = 64                     // sessions whose options arrived before their ID
+	maxEarly  = 64                     // maximum number of sessions in agentProcess.early
 )
 
 // agentProcess is one process of the agent, with its sessions. Safe for concurrent use.
@@ -27,7 +27,7 @@ type agentProcess struct {
 	provider *Provider
 	opts     atomic.Pointer[Options] // contains the program's quirks after the handshake
 	sessions shared.Members[*session]
-	early    sync.Map // options of sessions that arrived before their ID: cli.AgentSessionID to *update
+	early    sync.Map // first options of sessions whose ID ductor does not know yet: cli.AgentSessionID to *update
 
 	// hello is the agent's response to the handshake. It is valid when the process is ready.
 	hello initialized
@@ -48,7 +48,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // the agent first loads
+	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // loading may take long
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -122,7 +122,7 @@ type news struct {
 // Changed implements rpc.Handler.
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
-// keepEarly stores an update that arrived before the ID of its session. Only the goroutine that reads the agent's
+// keepEarly stores an update for a session whose ID ductor does not know yet. Only the goroutine that reads the agent's
 // output calls it.
 func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
 	kept := 0
@@ -204,7 +204,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read: "+cli.ShortLine(err.Error()))
 		return
 	}
-	if proc.State() == shared.Detached { // ductor answers it after the restart
+	if proc.State() == shared.Detached { // ductor is stopping, and answers after its restart
 		return
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
@@ -219,7 +219,7 @@ func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case proc.State() == shared.Detached: // ductor answers it after the restart
+	case proc.State() == shared.Detached: // ductor is stopping, and answers after its restart
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
 	case proc.Peer().Past(): // the request is from before a restart of ductor: it was served then, or it is lost

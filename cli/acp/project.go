@@ -46,9 +46,10 @@ func (p Project) check() error {
 // excludes reports whether the agent can ignore the project's settings.
 func (p Project) excludes() bool { return len(p.Env)+len(p.Args) > 0 || p.Meta != "" }
 
-// project returns Options.Project if it lists files. Otherwise it returns the files and the Meta of the catalogue for
-// the program that the process reported; the process was started without Env and Args. For a program that is not in the
-// catalogue, the files are the folders with the names of the agent and its program.
+// project returns Options.Project if it lists files. Otherwise the catalogue may contain the program under the name
+// that the program reports. project then returns Files and Meta from the catalogue. It does not return Env and Args,
+// because the process was started without them. For an unknown program, Files are the folders with the names of the
+// agent and its program.
 func (o *Options) project() Project {
 	if len(o.Project.Files) > 0 {
 		return o.Project
@@ -150,8 +151,8 @@ func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 		"asked about: send your message again to be asked about them", files[i])
 }
 
-// ProjectFiles implements cli.ProjectReader. An unknown program may start any agent, until it has reported its name.
-// Until then, ProjectFiles returns the files of all agents in the catalogue.
+// ProjectFiles implements cli.ProjectReader. A program that is not in the catalogue may turn out to be any agent. Until
+// it has reported its name, ProjectFiles returns the files of all agents in the catalogue.
 func (p *Provider) ProjectFiles() []string {
 	o, reported := p.opts, p.reported.Load()
 	if reported != nil {

@@ -8,7 +8,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// outcome returns the result of the turn. If ductor interrupted the turn, the reason replaces the agent's own failure.
+// outcome returns the result of the turn. If the turn failed after ductor interrupted it, the failure is the reason of
+// the interrupt.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
 	var r cli.Result
 	if t.reply != nil {

@@ -102,8 +102,8 @@ func (r *reporter) serve(n *served) {
 	}
 }
 
-// toolOf returns the running tool call that needs the request. If there is none, it shows the request as a tool of its
-// own.
+// toolOf returns the running tool call that needs the request. If no tool call needs it, users see the request as a
+// separate tool.
 func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
 		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // for example, to compute a diff
@@ -123,7 +123,7 @@ func (r *reporter) toolOf(n *served) *tool {
 	return own
 }
 
-// covers reports whether the tool call needs the request step: both run the same command, or use the same file.
+// covers reports whether the tool call needs the request in step: both run the same command, or use the same file.
 func (t *tool) covers(step toolCall, dir string) bool {
 	if step.ToolKind == kindRun {
 		return t.command() == (&tool{call: step}).command()
@@ -134,7 +134,8 @@ func (t *tool) covers(step toolCall, dir string) bool {
 	})
 }
 
-// ended returns how the commands ended that ductor ran for a tool, or nil. It forgets their terminals.
+// ended returns the end of the command that ductor ran for a tool, or nil if it ran none. It forgets the tool's
+// terminals.
 func (r *reporter) ended(t *tool) (end *cli.ToolEnded) {
 	for _, c := range t.call.Content {
 		if c.Terminal != "" {

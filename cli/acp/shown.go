@@ -144,7 +144,7 @@ func (g group) about(dir, path string) bool {
 	})
 }
 
-// shows reports whether the displayed diff of c already contains the value of the object's field key.
+// shows reports whether the displayed diff of c already contains the value of the object's field with the name key.
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
@@ -183,8 +183,7 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title contains nothing but the path of the file. It may also contain the beginnings of the
-// old and the new text.
+// entitled reports whether a title only names the file. The beginnings of the old and the new text may follow the name.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

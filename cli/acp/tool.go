@@ -120,7 +120,7 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether the model is still generating the input of the tool, of which c is an update. OpenCode
+// lacksInput reports whether the model is still generating the tool's input when the agent sends the update c. OpenCode
 // sends the directory of a command before the rest of the input.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
@@ -161,7 +161,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // it would print something about a failure
+	switch silent := failure != nil && end.Output == ""; { // a failed command would print something
 	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:

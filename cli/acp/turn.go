@@ -272,8 +272,8 @@ func (t *liveTurn) Interrupt() error {
 // cannot distinguish them from processes of other sessions, because the protocol has no environment per session. The
 // agent's process therefore ends after its other turns, and another process resumes the sessions.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	// If the user replaced the turn by another prompt, the session can continue: the agent must have ended the turn,
-	// and no tool may run. Otherwise Gemini's model would reject the next message, because the result of a tool call is
+	// After the user has replaced the turn by another prompt, the session can continue if the agent has ended the turn
+	// and no tool runs. Otherwise Gemini's model would reject the next message, because the result of a tool call is
 	// missing.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
 	switch cut := t.Loop.Cut() && !replaced; {
@@ -288,7 +288,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseIdle, shared.EndOver
 }
 
-// whole reports whether the agent ended the turn without an interrupt. The end of the answer may then still follow.
+// whole reports whether the agent ended the turn without an interrupt. The end of the answer may arrive after that.
 func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 
 // Late implements shared.AgentTurn. Messages can arrive together with the end of the turn or after it.

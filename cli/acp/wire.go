@@ -79,13 +79,13 @@ type initialized struct {
 // sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
 	SessionID string   `json:"sessionId,omitempty"`
-	Dir       string   `json:"cwd,omitempty"` // this field and the next three: for new, load and resume
+	Dir       string   `json:"cwd,omitempty"` // this field and the next three create or load a session
 	Dirs      []string `json:"additionalDirectories,omitempty"`
 	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
 	Meta      any      `json:"_meta,omitempty"`
 	ModeID    string   `json:"modeId,omitempty"`
 	ModelID   string   `json:"modelId,omitempty"`
-	MethodID  string   `json:"methodId,omitempty"` // for authenticate
+	MethodID  string   `json:"methodId,omitempty"` // for methodLogin
 	Prompt    []block  `json:"prompt,omitempty"`
 }
 
@@ -257,7 +257,7 @@ type location struct {
 	Path string `json:"path"`
 }
 
-// States of a tool call.
+// States of a tool call that the agent reports.
 const (
 	statusPending = "pending" // the model is generating the input, or the call waits for permission
 	statusDone    = "completed"

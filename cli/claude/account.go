@@ -156,7 +156,8 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // an error ends it
+		// If sending fails, the process ends.
+		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) },
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {
 				reply = l.initReply()
@@ -204,7 +205,7 @@ type openRequests struct {
 	waiting map[string]chan *controlReply
 }
 
-// openRequestID is the prefix of the IDs of these requests.
+// openRequestID is the prefix of the IDs of open requests.
 const openRequestID = "ask-"
 
 // begin registers a request. It returns the request's ID and a channel for the answer. The caller must call end when it
@@ -226,8 +227,8 @@ func (q *openRequests) begin() (id string, answer <-chan *controlReply, end func
 	}
 }
 
-// answer delivers Claude's answer to the caller that waits for it. It returns false if r answers none of these
-// requests.
+// answer delivers Claude's answer to the caller that waits for it. It returns false if r does not answer an open
+// request.
 func (q *openRequests) answer(r *controlReply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -288,7 +289,7 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
 	for _, p := range answer.Parts {
-		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // entries for unused space
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // skip unused space
 			f.Parts = append(f.Parts, cli.FillPart(p))
 		}
 	}

@@ -129,15 +129,16 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns what if text is blank, or else "". what is the name of a part of a request, such as "the plan".
-func missing(what, text string) string {
+// missing returns the name of a part of a request, such as "the plan", if the text of that part is blank. Otherwise it
+// returns "".
+func missing(name, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
 	}
-	return what
+	return name
 }
 
-// sayTitle adds the input field whose value is the title to the map said, so that users do not see the field twice.
+// sayTitle records in said which input field the title shows, so that users do not see the field twice.
 func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {

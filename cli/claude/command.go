@@ -69,9 +69,9 @@ func projectFlags(req cli.Request) []string {
 	return addFlag(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
 }
 
-// projectVars returns environment variables that make Claude ignore .claude/scheduled_tasks.json. Claude would run the
-// prompts in this file between turns, and has no flag against that. With the other variable, Claude reads the memory
-// files of the working directory. They are safe, because they contain only text.
+// projectVars returns two environment variables. The first makes Claude ignore .claude/scheduled_tasks.json. Claude
+// would run the prompts in this file between turns, and has no flag against that. The second makes Claude read the
+// memory files of the working directory, which are safe because they contain only text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
 		return nil
@@ -182,8 +182,8 @@ const (
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns the answer to a request to use tool that no user can decide: a message for the model, and a reason for
-// users.
+// denial returns the answer to a request to use a tool if no user can decide it: a message for the model, and a reason
+// for users.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
@@ -200,7 +200,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv returns the environment variables that Claude gets in addition to those in cli.BaseEnv.
+// allowedEnv returns the environment variables that Claude may get in addition to those in cli.BaseEnv, as patterns.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

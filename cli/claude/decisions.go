@@ -11,9 +11,9 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor passes to Claude, merged with those that the owner of ductor configured.
-// Without ductor's settings, one of Claude's models would approve commands in plan mode, and commands in Claude's own
-// sandbox would run without asking.
+// settings are the settings that ductor passes to Claude, merged with those in ductor's configuration. Without ductor's
+// settings, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox would run
+// without asking.
 type settings map[string]any
 
 // decideNothing changes s so that Claude leaves every decision to the user.

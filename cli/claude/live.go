@@ -35,7 +35,7 @@ type live struct {
 	run          *liveRun  // nil before the first start
 	turn         *liveTurn // nil if no turn is running
 	id           cli.AgentSessionID
-	turnSettings turnSettings // the current settings of the process that can change between turns
+	turnSettings turnSettings // settings that apply in the process and can change between turns
 	phase        sessionPhase
 }
 
@@ -257,8 +257,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between ductor's turns. Claude starts turns itself after a background task
-// has ended. The output may also be the error of a failed resume.
+// idler handles the output of a live process between ductor's turns. Such output belongs to a turn that Claude started
+// itself after a background task, or is the error of a failed resume.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -295,7 +295,8 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// betweenTurns handles a line that belongs to no turn. A failed result there means that the process could not start.
+// betweenTurns handles a line that belongs to no turn. An error result outside of a turn means that the process could
+// not start.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
 	if l.Type == "control_response" && l.Response != nil {
@@ -318,7 +319,7 @@ func (i *idler) finish() {
 	i.record()
 }
 
-// record stores how much of the output in the background ductor has handled.
+// record stores the position up to which ductor has handled the output between turns.
 func (i *idler) record() {
 	s := i.session
 	s.mu.Lock()

@@ -126,7 +126,7 @@ type messages struct {
 // promptOf returns the ID of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the ID of the message that is added to the turn. steer is the message's own turn ID.
+// steerOf returns the ID of a message that is added to the turn. steer is the turn ID of that message.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }

@@ -38,7 +38,7 @@ type parser struct {
 // function.
 type observer struct {
 	taken   func()              // called after Claude has accepted the prompt
-	freed   func()              // called after a turn that Claude started itself ended before this turn
+	freed   func()              // called when a turn that Claude started itself has ended, so that this turn can start
 	replied func(*controlReply) // receives Claude's answers to ductor's requests
 	garbage func([]byte)        // receives lines that are not part of the protocol
 	// background receives the result of a turn that Claude started itself. If it is nil, such a turn counts as a part
@@ -279,7 +279,7 @@ type deniedCall struct {
 	cli.Denial
 }
 
-// deny records a denied tool call, once for each call and process.
+// deny records a denied tool call for the turn's result. It records each call of a process only once.
 func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
 	if !p.mem.deny(callDigest(id)) && id != "" {
 		return
@@ -325,7 +325,7 @@ func (p *parser) result(l *line) {
 }
 
 // ours reports whether a result ends the turn that ductor started. For a turn that Claude started itself, the result
-// names an origin. If Claude accepted ductor's prompt within such a turn, the result ends both.
+// names an origin. If Claude accepted ductor's prompt during such a turn, the result also ends ductor's turn.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true

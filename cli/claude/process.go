@@ -7,7 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process with the mark that was stored last. The caller must stop it or detach from it.
+// process is a Claude process. mark is the start of a turn that was stored last. The caller must stop the process or
+// detach from it.
 type process struct {
 	cli.Process
 

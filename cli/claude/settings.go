@@ -59,8 +59,8 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable reports whether ductor may change the turn settings of a process with these configured extra arguments. A
-// setting in the arguments has priority.
+// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It may not if
+// the configured arguments set the model, the effort or the permission mode.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
 		return named(extra, flag)

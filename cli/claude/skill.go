@@ -37,7 +37,7 @@ func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.App
 	return asked
 }
 
-// skillFiles returns the files that define a skill, from where the agent runs.
+// skillFiles returns the files that define a skill. It searches where the agent runs, which may be a container.
 func (p *Provider) skillFiles(ctx context.Context, req cli.Request, name string) (files []skills.File, err error) {
 	env := p.environment(req)
 	remote, ok := p.opts.Launcher.(cli.Helper)

@@ -72,8 +72,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer sends a message during the turn. It first stores the message in the note: after a restart of ductor, the turn
-// must expect another result for it.
+// steer sends a message during the turn. It first stores the message in the note, because after a restart of ductor the
+// turn must expect another result for the message.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -119,8 +119,7 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// updateNote stores the current note of the turn. If that fails, only a resumption after a restart of ductor lacks
-// information.
+// updateNote stores the current note of the turn. If that fails, ductor knows less about the turn after a restart.
 func (t *liveTurn) updateNote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
@@ -174,7 +173,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // before, the turn may still change its initial settings
+	case <-t.open.asked: // until then, the turn may change its initial settings
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():

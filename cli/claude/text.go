@@ -18,7 +18,7 @@ type flow struct {
 	tools
 	status
 	id     string
-	open   bool // neither message_stop nor a message that replaces this one has arrived
+	open   bool // whether the message is unfinished: neither message_stop nor a replacement has arrived
 	blocks []*flowBlock
 	whole  map[string]int // number of complete blocks that were not streamed, by message ID
 }
@@ -28,7 +28,7 @@ type flowBlock struct {
 	kind    string // text, thinking, tool_use, …
 	key     string
 	whole   bool // whether the complete block has arrived
-	thought bool // whether thinking was emitted while it was streamed
+	thought bool // whether its thinking was emitted while the block was streamed
 	tool    block
 	input   strings.Builder
 }
@@ -196,7 +196,7 @@ func (f *flow) subAgent(m *message, parent string) {
 	}
 }
 
-// status is what Claude is doing, for users.
+// status is the activity of Claude that users see, such as waiting or retrying.
 type status struct {
 	out   *turn.Emitter
 	shown cli.StatusKind

@@ -268,7 +268,7 @@ func wholeFile(content string) hunk {
 	return h
 }
 
-// snippet is the old and the new text of a part of a file that an edit replaces.
+// snippet is one replacement of an edit: the old text and the new text.
 type snippet struct {
 	Old string `json:"old_string"`
 	New string `json:"new_string"`
@@ -276,8 +276,8 @@ type snippet struct {
 
 // proposedChanges returns the changes that a tool would make according to its input. The input does not tell where in
 // the file a replaced part is, so line numbers count from the start of the part. It also does not tell whether a file
-// exists, so a write of a whole file shows all of the new content. proposedChanges adds the input fields that the
-// changes show to said.
+// exists, so a write of a whole file shows all of the new content. proposedChanges records in said which input fields
+// the changes show.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`

@@ -136,7 +136,7 @@ func (t *liveTurn) caughtUp() {
 	if t.open.step == catchingUp {
 		t.open.step = waiting
 	}
-	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude will repeat the prompt's ID later
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has the prompt, but has not repeated its ID yet
 		t.open.markAsked()
 	}
 	t.open.startIfReady()
@@ -243,8 +243,8 @@ const (
 // the goroutine of the turn uses it.
 type opening struct {
 	turn    *liveTurn
-	id      string // line with the prompt; in a resumed turn, nil until it is needed
-	prompt  []byte // line with the prompt; in a resumed turn nil until it is needed
+	id      string // ID of the prompt, which differs for each attempt: Claude drops messages whose ID it knows
+	prompt  []byte // line with the prompt; in a resumed turn, nil until it is needed
 	want    turnSettings
 	changes []change // changes of settings that Claude has not confirmed
 	step    step

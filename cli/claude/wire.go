@@ -25,38 +25,38 @@ type line struct {
 	// Parent is the ID of the tool call that started the sub-agent. It is empty for a line of the main agent.
 	Parent string `json:"parent_tool_use_id"`
 
-	Event     *streamEvent `json:"event"`            // stream_event
-	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop: Claude repeats the message
+	Event     *streamEvent `json:"event"`            // in stream_event lines
+	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop events: Claude repeats the message
 
-	Message    *message        `json:"message"` // assistant, user
+	Message    *message        `json:"message"` // in assistant and user lines
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
 	// RefusalRetry is set if a filter stopped the message RefusedID, and Claude repeats the request to the model.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
-	Model        string      `json:"model"` // system/init
+	Model        string      `json:"model"` // in system/init lines
 	APIKeySource string      `json:"apiKeySource"`
 	MCPServers   []mcpServer `json:"mcp_servers"`
 
-	Status  *string          `json:"status"` // system/status, system/task_notification
+	Status  *string          `json:"status"` // in system/status and system/task_notification lines
 	TaskID  string           `json:"task_id"`
-	Summary string           `json:"summary"` // system/task_notification
+	Summary string           `json:"summary"` // in system/task_notification lines
 	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
-	Content string           `json:"content"` // system/model_fallback
+	Content string           `json:"content"` // in system/model_fallback lines
 
-	Attempt      int     `json:"attempt"` // system/api_retry
+	Attempt      int     `json:"attempt"` // in system/api_retry lines
 	MaxRetries   int     `json:"max_retries"`
 	RetryDelayMS float64 `json:"retry_delay_ms"`
 	ErrorStatus  *int    `json:"error_status"`
-	Error        string  `json:"error"` // also in assistant lines
+	Error        string  `json:"error"` // in system/api_retry and assistant lines
 
 	RateLimit *rateLimit `json:"rate_limit_info"`
 
-	RequestID string          `json:"request_id"` // for control_request
+	RequestID string          `json:"request_id"` // in control_request lines
 	Request   *controlRequest `json:"request"`
-	Response  *controlReply   `json:"response"` // control_response
+	Response  *controlReply   `json:"response"` // in control_response lines
 
 	resultFields
 }
@@ -68,9 +68,9 @@ type resultFields struct {
 	Result         string                `json:"result"`
 	NumTurns       int                   `json:"num_turns"`
 	StopReason     string                `json:"stop_reason"`
-	TotalCostUSD   float64               `json:"total_cost_usd"` // since the start of the process
-	Usage          *tokenUsage           `json:"usage"`          // of this turn
-	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // since the start of the process
+	TotalCostUSD   float64               `json:"total_cost_usd"` // cost since the start of the process
+	Usage          *tokenUsage           `json:"usage"`          // usage in this turn
+	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // usage since the start of the process
 	Denials        []wireDenial          `json:"permission_denials"`
 	Terminal       string                `json:"terminal_reason"`
 	Errors         []string              `json:"errors"`
@@ -80,11 +80,11 @@ type resultFields struct {
 type streamEvent struct {
 	Type    string   `json:"type"`
 	Index   int      `json:"index"`
-	Message *message `json:"message"`       // message_start
-	Block   *block   `json:"content_block"` // content_block_start
+	Message *message `json:"message"`       // in message_start events
+	Block   *block   `json:"content_block"` // in content_block_start events
 	Delta   *delta   `json:"delta"`
 
-	Usage *tokenUsage `json:"usage"` // message_delta
+	Usage *tokenUsage `json:"usage"` // in message_delta events
 }
 
 type delta struct {
@@ -97,7 +97,7 @@ type delta struct {
 type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
-	Content json.RawMessage `json:"content"` // a string, or blocks
+	Content json.RawMessage `json:"content"` // a string, or a list of blocks
 	Usage   *tokenUsage     `json:"usage"`
 }
 
@@ -118,10 +118,10 @@ type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"` // tool_use
+	ID        string          `json:"id"` // in tool_use blocks
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"` // tool_result
+	ToolUseID string          `json:"tool_use_id"` // in tool_result blocks
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 }

@@ -108,7 +108,7 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether the command line raw only starts a shell that runs the command shown.
+// sameCommand reports whether the command line raw starts a shell that runs exactly the command in shown.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)

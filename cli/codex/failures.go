@@ -65,7 +65,7 @@ func reasonOf(message string) string {
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.AnswerCut: // the kind of the failure says everything
+	case cli.AnswerCut: // the kind of failure is the whole reason
 		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))

@@ -27,7 +27,7 @@ func trouble(e *apiError, code *int, status string) string {
 	return ""
 }
 
-// plainCommand removes the shell that Codex puts around every command.
+// plainCommand removes the shell call that Codex puts around every command, such as bash -lc '…'.
 func plainCommand(command string) string {
 	if inner := withoutShell(command); inner != command {
 		return unquote(inner)
@@ -35,7 +35,7 @@ func plainCommand(command string) string {
 	return command
 }
 
-// withoutShell is like plainCommand, but the result still has its quotes.
+// withoutShell is like plainCommand, but leaves the quotes around the command.
 func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// rateLimits are usage limits of the user's plan, or of the models with the name Name.
+// rateLimits are usage limits of the user's plan. If Name is set, they apply only to models with this name.
 type rateLimits struct {
 	Primary   *rateWindow `json:"primary"`
 	Secondary *rateWindow `json:"secondary"`

@@ -104,8 +104,8 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config returns the thread's settings that differ from those of the process. A key with dots changes only one entry of
-// a table.
+// config returns the thread's settings that differ from those of the process. A key with dots, such as "a.b", changes
+// only one entry of a table.
 func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,

@@ -43,8 +43,8 @@ type agreed struct {
 	known  bool   // whether Codex has accepted the request
 }
 
-// agree reports whether the request with the ID prompt must contain the settings in terms. It need not if they are
-// unchanged; this saves Codex some milliseconds.
+// agree reports whether the request with the ID in prompt must contain the settings in terms. needed is false if Codex
+// already has the same settings; omitting them saves some milliseconds.
 func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()

@@ -49,7 +49,7 @@ func (n *network) down(message string) bool {
 type verdict struct {
 	status   string // empty while the turn is running
 	failure  *cli.Failure
-	hopeless *cli.Failure // failure that Codex tries to repair by useless retries
+	hopeless *cli.Failure // the failure, if Codex retries although a retry is useless
 }
 
 // over reports whether Codex has ended the turn.
@@ -63,7 +63,8 @@ func (v *verdict) complete(turn *turnInfo) {
 	}
 }
 
-// result returns the Result of a turn that Codex has ended. resetAt is when the reached usage limit resets, if any.
+// result returns the Result of a turn that Codex has ended. resetAt is the time at which a reached usage limit resets;
+// it may be zero.
 func (v *verdict) result(resetAt time.Time) cli.Result {
 	switch {
 	case v.status == turnCompleted:

@@ -134,7 +134,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	return nil
 }
 
-// Interrupt implements shared.AgentTurn. Codex ends the turn as its response.
+// Interrupt implements shared.AgentTurn. Codex responds by ending the turn.
 func (t *liveTurn) Interrupt() error {
 	params := map[string]any{"threadId": t.s.id, "turnId": t.parser.turn}
 	return t.s.server.Peer().Send("turn/interrupt", params)

@@ -115,7 +115,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning is what turned out about the held message.
+// meaning describes the role of the held message. It becomes known when the next item arrives.
 type meaning int
 
 const (

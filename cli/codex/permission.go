@@ -24,7 +24,7 @@ const (
 	askNever     = "never"
 )
 
-// Sandboxes.
+// Values of permissions.sandbox.
 const (
 	readOnly       = "read-only"
 	workspaceWrite = "workspace-write"

@@ -16,7 +16,7 @@ import (
 // server is a `codex app-server` process with the threads of all conversations that share it. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	shared.Members[*shared.Session[news]] // by thread
+	shared.Members[*shared.Session[news]] // by thread ID
 	provider                              *Provider
 
 	mu       sync.Mutex
@@ -228,7 +228,7 @@ func (h *server) Requested(m rpc.Message) bool {
 	switch {
 	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
 	case h.Peer().Past(): // it was handled before ductor was restarted
-	case h.State() == shared.Detached: // ductor answers it after the restart
+	case h.State() == shared.Detached: // ductor is stopping, and answers after its restart
 	default:
 		h.decline(a)
 	}

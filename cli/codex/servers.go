@@ -64,7 +64,7 @@ type settings struct {
 	} `json:"sandbox_workspace_write"`
 }
 
-// configured returns these settings. It queries them once for each process.
+// configured returns the settings in the user's Codex configuration. It queries them once for each process.
 func (h *server) configured(ctx context.Context) (settings, error) {
 	h.mu.Lock()
 	known := h.defaults

@@ -160,8 +160,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns a mark that stores the total for a restart of ductor. It returns an empty mark if the total is zero,
-// unknown or already stored.
+// mark returns a mark, the stored start of a turn, that contains the total. ductor needs the total after a restart. The
+// mark is empty if the total is zero, unknown or already stored.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}

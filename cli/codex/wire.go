@@ -55,9 +55,9 @@ type notice struct {
 	TurnID   string             `json:"turnId"`
 	ItemID   string             `json:"itemId"`
 	Delta    string             `json:"delta"`
-	Message  string             `json:"message"`   // warning
-	Request  json.RawMessage    `json:"requestId"` // serverRequest/resolved
-	Thread   threadInfo         `json:"thread"`    // thread/started
+	Message  string             `json:"message"`   // for warning
+	Request  json.RawMessage    `json:"requestId"` // for serverRequest/resolved
+	Thread   threadInfo         `json:"thread"`    // for thread/started
 
 	Item *liveItem `json:"item"`
 	Turn *turnInfo `json:"turn"`
@@ -65,7 +65,7 @@ type notice struct {
 	Error     *turnError `json:"error"`
 	WillRetry bool       `json:"willRetry"`
 
-	Plan []planStep `json:"plan"` // turn/plan/updated
+	Plan []planStep `json:"plan"` // for turn/plan/updated
 
 	TokenUsage tokenUsage `json:"tokenUsage"`
 
@@ -73,8 +73,8 @@ type notice struct {
 
 	helper bool // whether a sub-agent's thread sent the notification
 
-	ToModel string `json:"toModel"` // model/rerouted
-	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
+	ToModel string `json:"toModel"` // for model/rerouted
+	Changes patch  `json:"changes"` // for item/fileChange/patchUpdated
 }
 
 type threadInfo struct {
@@ -132,35 +132,35 @@ type liveItem struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // userMessage: the ID that ductor chose
+	ClientID string `json:"clientId"` // for userMessage: the ID that ductor chose
 
-	Text    string `json:"text"`    // agentMessage, plan; in `codex exec` also reasoning
-	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
-	Message string `json:"message"` // error
+	Text    string `json:"text"`    // for agentMessage and plan; in `codex exec` also for reasoning
+	Phase   string `json:"phase"`   // for agentMessage: commentary or final_answer
+	Message string `json:"message"` // for error
 
-	Summary []string        `json:"summary"` // reasoning
-	Content json.RawMessage `json:"content"` // reasoning: strings; userMessage: objects
+	Summary []string        `json:"summary"` // for reasoning
+	Content json.RawMessage `json:"content"` // strings for reasoning, objects for userMessage
 
-	Command    string `json:"command"` // commandExecution
+	Command    string `json:"command"` // for commandExecution
 	Output     string `json:"aggregatedOutput"`
 	ExitCode   *int   `json:"exitCode"`
 	DurationMs *int64 `json:"durationMs"`
 
-	Changes patch  `json:"changes"` // fileChange
-	Items   []todo `json:"items"`   // todoList
+	Changes patch  `json:"changes"` // for fileChange
+	Items   []todo `json:"items"`   // for todoList
 
-	Server       string          `json:"server"`    // mcpToolCall
-	Namespace    string          `json:"namespace"` // dynamicToolCall
-	Tool         string          `json:"tool"`      // mcpToolCall, dynamicToolCall, collabAgentToolCall
+	Server       string          `json:"server"`    // for mcpToolCall
+	Namespace    string          `json:"namespace"` // for dynamicToolCall
+	Tool         string          `json:"tool"`      // for mcpToolCall, dynamicToolCall and collabAgentToolCall
 	Arguments    json.RawMessage `json:"arguments"`
 	Result       json.RawMessage `json:"result"`
 	ContentItems json.RawMessage `json:"contentItems"`
 	Error        *apiError       `json:"error"`
 
-	Prompt    string               `json:"prompt"`            // collabAgentToolCall
-	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // collabAgentToolCall: the threads of sub-agents
-	Query     string               `json:"query"`             // webSearch
-	Path      string               `json:"path"`              // imageView
+	Prompt    string               `json:"prompt"`            // for collabAgentToolCall
+	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // for collabAgentToolCall: the threads of sub-agents
+	Query     string               `json:"query"`             // for webSearch
+	Path      string               `json:"path"`              // for imageView
 }
 
 // UnmarshalJSON also accepts the format of `codex exec`.

@@ -65,8 +65,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns what a request would do, for rules that allow requests. Copilot explains every request with an
-// intention. If the intention is the only explanation, the request counts as one without a reason.
+// effectOf returns what a request would do, so that rules can allow it. Copilot adds an intention to every request. An
+// intention does not count as a reason for asking.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -144,8 +144,8 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// sayContents adds the fields with the file's path to the map said. If the diff shows how the content changes, it also
-// adds the content before and after the change.
+// sayContents records in said that users see the file's path. If the diff shows how the content changes, it also
+// records the content before and after the change.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {

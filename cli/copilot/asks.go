@@ -33,14 +33,14 @@ func forUser(method string) bool { return method == methodInput || method == met
 // asks contains Copilot's open requests to the user in a turn. Only the turn's goroutine calls its methods, except
 // decide and Waiting.
 //
-// While the turn reads output from before a restart of ductor, asks answers no request by itself. ductor may have
-// answered it before the restart.
+// While the turn reads output from before a restart of ductor, requests get no automatic answers, because ductor may
+// have answered them before the restart.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]fields // announced questions, by text
+	inputs  map[string]fields // questions from user_input.requested events, by their text
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
@@ -112,7 +112,8 @@ func (a *asks) request(r *rpc.Message) {
 		Plan     string   `json:"planContent"`
 	}
 	if json.Unmarshal(r.Params, &params) != nil {
-		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
+		// Sending fails only if the process has exited.
+		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read")
 		return
 	}
 	o := &ask{id: cli.ApprovalID(r.Method + "/" + rpc.Text(r.ID)), reply: r.ID, method: r.Method, choices: params.Choices}

@@ -61,8 +61,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// mcpServers converts tool servers to Copilot's format. value returns the value of one of a server's environment
-// variables.
+// mcpServers converts tool servers to Copilot's format. value returns the value of an environment variable of a server.
 func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {

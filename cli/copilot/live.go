@@ -115,7 +115,7 @@ func (s *session) allow(ctx context.Context, req cli.Request) error {
 	}}, nil)
 }
 
-// adjust sends the settings that differ from those of the previous turn to the process.
+// adjust sends to the process those settings that differ from the settings of the previous turn.
 func (s *session) adjust(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was := s.applied

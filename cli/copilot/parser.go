@@ -333,7 +333,7 @@ func (p *parser) result(e event) {
 }
 
 // outcome returns the result of the turn. If Copilot completed the turn, the turn has succeeded, even if its process
-// was stopped afterwards. If Copilot did not report the end of the turn, the result is that of the function otherwise.
+// was stopped afterwards. If Copilot did not report the end of the turn, outcome calls otherwise for the result.
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached

@@ -48,7 +48,7 @@ func (f Framing) Frame(body []byte) []byte {
 type Options struct {
 	Framing Framing
 	Limit   int   // size limit of a message in bytes; default: MaxMessage
-	From    int64 // offset of out's first byte in the program's output
+	From    int64 // offset of the first byte to read in the program's whole output
 	// CaughtUp is called once: after all output before the offset Until was handled, and before more output is read. It
 	// may be nil.
 	CaughtUp func()
@@ -61,7 +61,7 @@ type Options struct {
 type Reader struct {
 	opts Options
 	in   *bufio.Reader
-	at   int64 // offset of the next byte
+	at   int64 // offset of the next byte in the program's whole output
 	body []byte
 	torn bool // whether the beginning of the next message is lost
 }

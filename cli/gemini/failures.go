@@ -9,7 +9,7 @@ import (
 
 const loginFix = "Run `gemini` on the machine and log in, or set GEMINI_API_KEY for ductor"
 
-// Exit codes of Gemini that have only one meaning.
+// Exit codes with which Gemini tells why it failed.
 const (
 	exitNoAuth    = 41
 	exitInput     = 42

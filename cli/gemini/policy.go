@@ -46,7 +46,7 @@ func (p *Provider) CannotHold(req cli.Request) string {
 }
 
 // rulesOf returns the rules that enforce a list of tools. If the list names the only permitted tools, the rules deny
-// all others, and ask or allow as Gemini's own rules do for the mode.
+// all others. For the permitted tools, they ask or allow as Gemini's own rules do in each mode.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)
@@ -142,7 +142,7 @@ func (p *Provider) writePolicy(req cli.Request) error {
 	return err
 }
 
-// ownFiles returns those of ductor's policy files that args name.
+// ownFiles returns the policy files of ductor that args name.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
 	for _, arg := range args {

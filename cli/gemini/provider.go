@@ -89,7 +89,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 }
 
 // Guard returns a function that protects the files of a session before Gemini resumes the session; see package guard.
-// The function does nothing for a session of another agent. l starts agents where the files are.
+// The function does nothing for a session of another agent. l is the launcher of the environment that contains the
+// files.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {

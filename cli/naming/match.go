@@ -12,15 +12,15 @@ import (
 
 // This file compares names with the models that agents list.
 
-// named finds a model of the agents in pool, by its ID or name or by a unique part of one of them. If no agent lists
-// the name, it can still be an ID that an agent accepts. named accepts such an ID if full is set, or if the ID contains
-// a digit.
+// named finds a model of the agents in pool by its ID or name, or by a unique part of these. If no agent lists the
+// name, an agent may still accept it as an ID. named returns such a model if full is set, or if the name contains a
+// digit.
 func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // whether the models of any agent are loading, and whether those of n.Current are
+	loading, first := false, false // whether some agent's models are loading, and whether n.Current's models are
 	for _, e := range pool {
 		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
@@ -63,7 +63,8 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 	return unlisted, nil
 }
 
-// Lists reports whether the agent of c lists the model of c, by its ID or by the exact ID that another ID stands for.
+// Lists reports whether the agent of c lists the model of c. An agent may list an exact ID such as "claude-opus-4-8"
+// under a short ID such as "opus".
 func (n Names) Lists(c Choice) bool {
 	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
 		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
@@ -71,8 +72,9 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns the models whose Resolved
-// field is exact. That field contains the exact ID that an ID such as "opus" stands for.
+// modelsWith returns the models for which fit accepts the ID or the name. A listed ID such as "opus" stands for an
+// exact ID, which is in cli.Model.Resolved. If exact is not empty, modelsWith also returns the models with this exact
+// ID.
 func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
@@ -97,8 +99,8 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a model with the ID name, which no agent lists. If pool contains several agents, the form of the ID
-// determines the agent. The model gets the efforts of the agent's default model.
+// unlisted returns a model that no agent lists. Its ID is the given name. If pool contains several agents, the form of
+// the ID determines the agent. The model gets the efforts of the agent's default model.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	agent := runs(name)
 	if len(pool) == 1 {
@@ -128,7 +130,7 @@ func digits(name string) string {
 // agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // argument of Find for each name that may be similar
+	known := map[string]string{} // names that may be similar, each with the text for which Find finds its model
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)

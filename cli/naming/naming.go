@@ -42,7 +42,7 @@ func (a Alias) Check(problem func(key, format string, args ...any)) {
 type Names struct {
 	Entries []cli.MenuEntry
 	Aliases map[string]Alias // by name, in lower case
-	Current cli.Agent        // the agent whose models have priority over those of other agents
+	Current cli.Agent        // the agent whose models have priority over other agents' models
 }
 
 // ProblemKind is the reason why a name is not a valid choice.
@@ -58,17 +58,17 @@ const (
 	TooManyWords                     // the effort is not the last word
 	NoEfforts                        // Model has no efforts
 	UnknownEffort                    // Model has efforts, but not this one
-	Loading                          // the models of Agent are still loading, or those of some agent if Agent is empty
+	Loading                          // models of Agent, or of any agent if Agent is empty, are still loading
 )
 
 // Problem explains why a name is not a valid choice. Kind determines which of the other fields are set.
 type Problem struct {
 	Kind   ProblemKind
 	Name   string // the name as the user wrote it
-	Near   string // a similar name; empty if there is none
+	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // if it has no ID, the default model of its agent
+	Model  cli.Model // if its ID is empty, it stands for the default model of its agent
 	Models []cli.Model
 	Meant  []Choice // choices that the user probably meant
 }

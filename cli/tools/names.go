@@ -68,14 +68,14 @@ func known() []string {
 	return all
 }
 
-// ofSomeServer reports whether a name may be that of a tool of an MCP server. ductor does not know these names in
+// ofSomeServer reports whether a tool with this name may belong to an MCP server. ductor does not know these names in
 // advance.
 func ofSomeServer(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
-// Check returns an error if a list of tools must not contain this name. A name is valid if at least one agent has such
-// a tool.
+// Check returns an error if a name is invalid in a list of tools. A name is valid if at least one agent has a tool with
+// this name.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)
 	bare, _, _ := strings.Cut(name, "(")
@@ -123,8 +123,8 @@ func CheckList(list cli.ToolList) error {
 	return nil
 }
 
-// CheckOnly returns an error if the Only field of a list must not contain this name. Only contains whole tools. It
-// cannot contain rules about a tool, such as "Bash(git:*)".
+// CheckOnly checks a name for cli.ToolList.Only, which contains only whole tools. It returns an error for an unknown
+// name, and for a rule about a tool, such as "Bash(git:*)".
 func CheckOnly(name string) error {
 	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
 		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)

@@ -57,7 +57,7 @@ func table() []row {
 	}
 }
 
-// Kinds returns the kinds of tools, which are also the names that stand for all tools of a kind.
+// Kinds returns the kinds of tools, such as "shell". In a list, a kind stands for all tools of that kind.
 func Kinds() []string {
 	var all []string
 	for _, r := range table() {
@@ -67,8 +67,7 @@ func Kinds() []string {
 }
 
 // ReadOnly returns a list with which the agent may only read its project and the web. held is false if no list can
-// limit the agent in this way. Codex reads files with its shell. A list cannot permit only reading, so Codex cannot
-// read files.
+// limit the agent in this way. The list for Codex denies its shell, so Codex cannot even read files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
@@ -79,8 +78,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines several lists into one with the agent's own names. A tool is permitted if every non-empty Only contains
-// it and no Denied does. For returns an error if the agent cannot be limited in this way.
+// For combines several lists into a single list with the agent's own names. The list permits a tool if every non-empty
+// Only contains the tool and no Denied does. For returns an error if the agent cannot be limited in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -187,7 +186,7 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// Reading returns those of the names whose tools change nothing.
+// Reading returns the names of tools that change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		r, _ := rowOf(name)
@@ -195,8 +194,8 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied returns the agent's tools for a denied name. If the name is that of another agent's tool, denied returns all
-// tools of the same kind.
+// denied returns the agent's tools for a denied name. For the name of another agent's tool, it returns all tools of the
+// same kind.
 func denied(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
