@@ -17,7 +17,7 @@ import (
 
 // ask is a request of the agent to the user: for permission, or to fill in a form.
 type ask struct {
-	id     json.RawMessage // ID of the request
+	id     json.RawMessage
 	params askParams
 	raw    json.RawMessage // parameters of the request
 	form   *form           // nil for a permission request

@@ -45,7 +45,7 @@ type session struct {
 	past   past
 }
 
-// past is the state that the earlier turns of a session left.
+// past is state from the earlier turns of a session.
 type past struct {
 	instructed string // system prompts that the session already contains
 	absent     bool   // whether the user was warned about tool servers that the agent cannot reach

@@ -91,7 +91,7 @@ func allowedTools(req cli.Request) []string {
 }
 
 // serverConfig returns the value of --mcp-config. Claude replaces names of environment variables in it by their values.
-// A server with alwaysLoad is one whose tools Claude always offers to the model; Claude waits for it up to
+// Claude always offers the tools of a server with alwaysLoad to the model, and waits for the server up to
 // MCP_CONNECT_TIMEOUT_MS. For other servers Claude waits two seconds, and may offer their tools only through a search.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {

@@ -159,7 +159,8 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove returns the names of the MCP servers that Claude finds for every project below the directory owner.
+// serversAbove returns the names of the MCP servers in the file .mcp.json of the directory owner. Claude finds this
+// file for every project below that directory.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {

@@ -136,7 +136,7 @@ const (
 	keptWarned = 16
 )
 
-// noteOf returns a note that contains the state m.
+// noteOf returns a note that contains the state in m and the given settings.
 func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
@@ -165,7 +165,7 @@ func readNote(text string) note {
 	return n
 }
 
-// memory returns the memory with the state in the note.
+// memory restores the memory of a process from the note.
 func (n note) memory() *memory {
 	m := newMemory()
 	m.costUSD, m.model = n.CostUSD, n.Model

@@ -337,7 +337,7 @@ type leftTurn struct {
 	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the message l.note.Sending was not sent.
+// unsent reports whether the message with the ID l.note.Sending was not written before the restart.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
 // sent reports whether input was written to the process after the changes of settings.

@@ -56,8 +56,8 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles adds the changes of a patch to ev. Values in the patch's JSON that ductor does not know become fields
-// that no rule allows, so a user must see them.
+// askForFiles adds the changes of a patch to ev. Values in the patch's JSON that ductor does not know become fields of
+// ev. No rule allows a request with such fields, so a user decides.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))

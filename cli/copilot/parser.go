@@ -333,8 +333,8 @@ func (p *parser) result(e event) {
 }
 
 // outcome returns the result of the turn. If Copilot completed the turn, the turn has succeeded, even if its process
-// was stopped afterwards. If Copilot did not report the end of the turn, outcome calls otherwise for the result.
-func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
+// was stopped afterwards. If Copilot did not report the end of the turn, the result is that of fallback.
+func (p *parser) outcome(end turn.End, fallback func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
 	if completed {
@@ -343,7 +343,7 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	if completed || r.Err != nil && (end == turn.EndTurn || end == turn.EndExit) {
 		return r
 	}
-	o := otherwise()
+	o := fallback()
 	r.Err, r.Aborted, r.Detached = o.Err, o.Aborted, o.Detached
 	if end == turn.EndExit {
 		r.Err = exitFailure(r.Err)

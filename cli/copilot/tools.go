@@ -89,8 +89,8 @@ var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
 })
 
-// changes returns the file changes that a tool made. Copilot sends one diff for the whole call, so a change has a diff
-// only if it is the only one.
+// changes returns the file changes that a tool made. Copilot sends one diff for the whole call. A change has a diff
+// only if the tool changed no other file.
 func changes(f fields, dir string) []cli.FileChanged {
 	var result toolResult
 	_ = json.Unmarshal(f.Result, &result)
