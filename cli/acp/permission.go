@@ -17,7 +17,7 @@ import (
 // respects the mode without any setting.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // ID of the agent's own mode
-	Option string            `toml:"option"` // ID of another option of the session
+	Option string            `toml:"option"` // ID of an option of the session, other than the mode
 	Value  string            `toml:"value"`  // value of Option, such as "true"
 	Env    map[string]string `toml:"env"`    // added to the environment of the process
 	Args   []string          `toml:"args"`   // added to the command line

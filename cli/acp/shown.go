@@ -22,7 +22,8 @@ func bareKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
 }
 
-// group is a JSON object within an input: its name, and the values of its fields by their bareKey.
+// group is a JSON object within an input: its name, and the values of its fields. The keys of the map are the results
+// of bareKey.
 type group struct {
 	name   string
 	values map[string]string

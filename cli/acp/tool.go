@@ -150,8 +150,8 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 }
 
-// over returns the ToolEnded event of the tool. failure is ToolQuirks.Failure; it may be nil. Agents often do not
-// report whether a completed command succeeded.
+// over returns the ToolEnded event of the tool. failure is ToolQuirks.Failure; it may be nil. If it is unknown whether
+// a command succeeded, the event contains the error cli.ToolUntold.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun

@@ -181,7 +181,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 
 const (
 	initRequest = "init"
-	// initGrace is the time for a process to end by itself after its reply.
+	// initGrace is the time for a process to end by itself after its reply to "initialize".
 	initGrace = 200 * time.Millisecond
 )
 

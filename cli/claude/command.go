@@ -15,7 +15,7 @@ type format string
 const (
 	formatLive   format = "live"        // input and output in stream-json, for many turns
 	formatStream format = "stream-json" // the prompt as text, output in stream-json, for one turn
-	formatBlocks format = "blocks"      // JSON lines as input (for images or freshPrompts), stream-json out; one turn
+	formatBlocks format = "blocks"      // the prompt in JSON lines, output in stream-json, for one turn
 )
 
 // arguments returns the command line for req, without the program. It contains no prompts. ductor sends the prompt to

@@ -239,7 +239,7 @@ func (s *live) markBackground(run *liveRun) {
 	}
 }
 
-// idleNote returns the note for a process between two turns.
+// idleNote returns the note to store for a process between two turns.
 func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background returns a function that passes the result of a turn that Claude started itself to Options.Background. It
+// background returns a function that calls Options.Background with the result of a turn that Claude started itself. It
 // returns nil if Options.Background is nil.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {

@@ -118,7 +118,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp handles that Claude has accepted the prompt. The requested turn settings then apply.
+// takenUp is called when Claude has accepted the prompt. The requested turn settings then apply.
 func (t *liveTurn) takenUp() {
 	t.p.flow.em.Accepted()
 	t.open.markAsked()

@@ -38,7 +38,7 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 
 // agreed contains the settings that ductor last sent to a thread, as termsOf returned them.
 type agreed struct {
-	prompt string // the ID of the request that contained them
+	prompt string // ID of the request that contained the settings
 	terms  string // the settings as JSON
 	known  bool   // whether Codex has accepted the request
 }

@@ -13,7 +13,7 @@ import (
 
 // permissions are two settings of Codex: when it asks the user, and what its sandbox allows.
 type permissions struct {
-	approval string // as in the type AskForApproval of the app server's protocol
+	approval string // a value of AskForApproval in the app server's protocol
 	sandbox  string
 }
 

@@ -203,7 +203,8 @@ func (h *server) tellServers(thread cli.AgentSessionID) {
 	}
 }
 
-// missingServers returns the MCP servers of a thread that do not work, with their problems. It returns each only once.
+// missingServers returns the MCP servers of a thread that do not work, with their problems. It returns each server only
+// once.
 func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // the intention does not explain an edit
+	case "write": // the intention is not a reason for an edit
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason

@@ -117,7 +117,7 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	return true
 }
 
-// HasDir returns a text that each session file of the directory contains, for Files.Has: the field "cwd" in JSON.
+// HasDir returns the value for Files.Has that selects the session files of a directory: the JSON field "cwd" with dir.
 func HasDir(dir string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the tools of agents that have no kind, and the tool kinds of the Agent Client Protocol. The names are
-// from the versions in test/agents, and from older versions.
+// others lists the agents' tools that have no kind, and the tool kinds of the Agent Client Protocol. The names are from
+// the versions in test/agents, and from older versions.
 func others() []string {
 	return []string{
 		// Claude
