@@ -11,8 +11,8 @@ import (
 	"ductor/cli/shared"
 )
 
-// Adopt implements cli.Provider. It resumes a turn that the previous process started. The session accepts no further
-// turn.
+// Adopt implements cli.Provider. It resumes a turn that was running when ductor was restarted. The returned session
+// accepts no further turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -23,13 +23,14 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return live{s.live}, nil
 }
 
-// Await implements shared.Server. It assumes that the input contains nothing between a mark and the prompt after it.
+// Await implements shared.Server. To find out whether the agent got the whole prompt, it compares the prompt's length
+// with the number of bytes that ductor wrote since the start of the turn. The prompt is the first message of a turn.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
 		return nil, nil
 	}
-	proc.become(n.Name, nil)
+	proc.identify(n.Name, nil)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), adopted: n,
 		offers: offers{model: choice{current: n.Model}}, past: past{totals: n.Totals},
@@ -51,22 +52,24 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
-// note is stored as Mark.Note. It contains the data that the next process of ductor needs to resume the turn.
+// note is the state that ductor needs to resume a turn after a restart. It is stored with the start of the turn, in
+// cli.Mark.Note.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
-	Length   int      `json:"n"`           // bytes of the line with the prompt
+	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
-	Denied   []string `json:"d,omitempty"` // IDs among Answered that the user denied
-	// Sent is set if the prompt was certainly sent, because the mark was written again afterwards.
+	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
+	// Sent is set if the prompt was certainly sent. It is stored when a user answers the first request of the turn.
 	Sent bool `json:"t,omitempty"`
-	// Name is the name that the agent reports. Totals and Spent are the session's usage and cost before the turn.
+	// Name is the name that the agent's program reports. Totals and Spent are the session's token usage, and its cost
+	// in US dollars, before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 	Spent  *float64  `json:"c,omitempty"`
 }
 
-// answered reports whether a user has answered the request a.
+// answered reports whether a user answered this request before ductor was restarted.
 func (n note) answered(a *ask) bool { return slices.Contains(n.Answered, rpc.Text(a.id)) }
 
 func (n note) String() string {
@@ -79,8 +82,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// noteAnswered records that the agent got a user's answer, so that the next process of ductor does not ask again. If
-// recording fails, the next process asks again, and the agent ignores the second answer.
+// noteAnswered stores that the agent got a user's answer, so that ductor does not ask the user again after a restart.
+// If storing fails, ductor asks again after a restart, and the agent ignores the second answer.
 func (t *liveTurn) noteAnswered(d decided) {
 	s := t.s
 	s.mu.Lock()

@@ -17,14 +17,14 @@ import (
 
 // ask is a request of the agent to the user: for permission, or to fill in a form.
 type ask struct {
-	id     json.RawMessage // ID of the request
+	id     json.RawMessage
 	params askParams
 	raw    json.RawMessage // parameters of the request
 	form   *form           // nil for a permission request
-	tool   *tool           // set by the turn
-	plans  bool            // whether allowing the request ends the plan mode; set by the turn
-	shown  toolCall        // the tool call as the user saw it
-	before int             // how often the user was asked about it before
+	tool   *tool           // the tool call that needs permission; set by liveTurn.asked
+	plans  bool            // whether allowing the request ends plan mode
+	shown  toolCall        // the tool call that the user saw
+	before int             // how often ductor has already asked the user about this request
 }
 
 // key returns the approval ID of the request. It is unique within a turn, and the same after a restart.
@@ -44,7 +44,8 @@ func (a *ask) cancelled() any {
 	return cancelled()
 }
 
-// renew replaces the call in a permission request by the last known state of the call.
+// renew updates the request after the agent has changed the tool call. The request gets a new key, so that ductor can
+// ask the user again.
 func (a *ask) renew() {
 	request, t, content := map[string]any{}, a.tool.call, []json.RawMessage{}
 	for _, c := range t.Content {
@@ -60,7 +61,7 @@ func (a *ask) renew() {
 	_ = json.Unmarshal(a.raw, &a.params)
 }
 
-// option returns the ID of the first option of a kind.
+// option returns the ID of the agent's first option of the given kind, such as optionAllow.
 func (a *ask) option(kind string) (string, bool) {
 	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
 	if i < 0 {
@@ -70,8 +71,8 @@ func (a *ask) option(kind string) (string, bool) {
 }
 
 // choose returns the reply that allows or denies the request once. It never chooses an option that the agent would
-// remember permanently. If no other option exists, choose returns an error for allow, and otherwise cancels the
-// request.
+// remember permanently. If the agent offers no other option, choose returns an error for allow, and a reply that
+// cancels the request for a denial.
 func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
@@ -86,22 +87,22 @@ func (a *ask) choose(allow bool) (askResult, error) {
 	return selected(id), nil
 }
 
-// decided is a user's decision on its way to the goroutine of the turn.
+// decided is a user's decision that Decide passes to the goroutine of the turn.
 type decided struct {
 	ask    *ask
 	allow  bool
-	plans  bool // the decision ends the plan mode
-	result any  // the reply; nil if an answer does not fit a form
+	plans  bool // whether the decision ends plan mode
+	result any  // the reply to the agent; nil if a value that the user entered into a form is invalid
 }
 
 // changed reports whether the agent has changed the tool call since the user saw it.
 func (a *ask) changed() bool {
 	now := a.tool.call
-	now.Output, now.Meta = a.shown.Output, a.shown.Meta // the user does not decide on these
+	now.Output, now.Meta = a.shown.Output, a.shown.Meta // users do not decide on these
 	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
-// event returns the request as an event for users.
+// event returns the event that asks a user for permission. inputOf is ToolQuirks.InputOf; it may be nil.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -114,14 +115,14 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 			Tool: t.name, Kind: t.call.ToolKind, Title: t.call.Title, Text: ev.Detail, Changes: len(ev.Changes),
 		})
 	}
-	said := a.words(&ev, dir)
+	said := a.extractReason(&ev, dir)
 	title := strings.TrimSpace(t.call.Title)
 	switch whole := title == ev.Title; {
 	case t.call.ToolKind == kindSwitch:
 		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
 	case said["toolCall.title"] == t.call.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
-	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // the action comes before the agent's words about it
+	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // show the action before the agent's description of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
 	if _, once := a.option(optionAllow); !once { // never choose an option that the agent would remember permanently
@@ -131,7 +132,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
-	// Qwen Code adds is_background to every command. Copilot repeats the command in commands.
+	// Qwen Code adds the field is_background to every command. Copilot repeats the command in the field commands.
 	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
 	switch ev.Tool {
 	case "Bash", "bash", "shell", "run_shell_command", kindRun:
@@ -146,9 +147,9 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// words moves the agent's own words about a command or an edit to ev.Reason. It returns the fields that contain these
-// words.
-func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
+// extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the fields of the
+// request that users then need not see separately, with their values.
+func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
 	m := placed().FindStringSubmatch(ev.Detail)
@@ -171,8 +172,8 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	return said
 }
 
-// fields returns the values of the request that the card does not show elsewhere. said lists further values that the
-// card shows. If the request has no input, fields adds the input from an earlier update of the call.
+// fields returns the values of the request that users do not already see in ev. said contains further fields that users
+// already see. If the request has no input, fields takes the input from an earlier update of the tool call.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -187,7 +188,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	}
 	read.Said["toolCall._meta.toolName"], read.Said["toolCall.name"] = ev.Tool, ev.Tool
 	if plan := cli.TextsOf(t.call.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
-		// Qwen Code names its tool and repeats the plan.
+		// Qwen Code repeats the name of its tool and the plan.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
 	}
 	say := func(name, value string) {
@@ -222,8 +223,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	// The field names of the protocol mean nothing to users, so they are removed. A label keeps its full name, which
-	// distinguishes it from the tool's own fields.
+	// Remove the protocol's prefix from the names, because it means nothing to users. A field that only identifies the
+	// request keeps its full name. Otherwise users could confuse it with a field of the tool's input.
 	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
@@ -237,7 +238,8 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds the values that users see in this part of the request to the map said. Users see no text of an empty diff.
+// say records in said which values of this content users see. at is the prefix of the fields' names. Of a diff without
+// changes, users see only the path.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
@@ -254,13 +256,14 @@ func (c toolContent) say(at string, said map[string]string) {
 	}
 }
 
-// widerOf returns the fields of an input that ask for more rights than usual.
+// widerOf returns the fields of an input that ask for more rights than usual, such as network access.
 func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns kind if it adds nothing to the tool's name, or else "". For a tool that changes files, only the
-// kind for edits adds nothing.
+// knownKind returns kind if users need not see it, because the name of the tool already implies it. Otherwise it
+// returns "". changes is the number of files that the tool changes. The name of a tool that changes files implies only
+// kindEdit.
 func knownKind(kind string, changes int) string {
 	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
 	if changes > 0 {

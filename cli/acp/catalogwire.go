@@ -17,37 +17,38 @@ import (
 	"ductor/cli"
 )
 
-// Entry is an agent in the catalogue. Name, Command and Site are never empty. Any other field is empty if it is
-// unknown.
+// Entry describes an agent in the catalogue, which is ductor's built-in list of agents that speak the protocol. Name,
+// Command and Site are never empty. Any other field is empty if its value is unknown.
 type Entry struct {
 	ID      string            `toml:"-"`       // key of the agent's table in the catalogue
-	Name    string            `toml:"name"`    // for users
-	Command string            `toml:"command"` // the program, without a directory
-	Args    []string          `toml:"args"`    // arguments that select the protocol
-	Env     map[string]string `toml:"env"`     // variables that the process needs
+	Name    string            `toml:"name"`    // the name that users see
+	Command string            `toml:"command"` // name of the program, without a directory
+	Args    []string          `toml:"args"`    // arguments that make the program speak the protocol
+	Env     map[string]string `toml:"env"`     // environment variables that the process needs
 	Site    string            `toml:"site"`    // URL of the documentation
 	Install string            `toml:"install"` // a shell command that installs the agent
-	Login   string            `toml:"login"`   // a shell command that logs in, or words that describe one
-	Auth    []string          `toml:"auth"`    // kinds of log-ins that the agent offers: agent, terminal, env_var
-	Keys    []string          `toml:"keys"`    // variables that can contain the agent's key
+	Login   string            `toml:"login"`   // a shell command that logs in, or a description of one
+	Auth    []string          `toml:"auth"`    // kinds of log-in that the agent offers: agent, terminal, env_var
+	Keys    []string          `toml:"keys"`    // environment variables that can contain an API key
 	State   []string          `toml:"state"`   // directories that the agent writes to
-	Home    string            `toml:"home"`    // variable with the directory of the agent's state and log-in
-	Resume  []string          `toml:"resume"`  // resumes the session {id} in a terminal
-	Loads   string            `toml:"loads"`   // whether the agent can load sessions: yes or no
-	Models  string            `toml:"models"`  // source of the list of models
+	Home    string            `toml:"home"`    // environment variable that sets the directory of State and the log-in
+	Resume  []string          `toml:"resume"`  // command that resumes the session {id} in a terminal
+	Loads   string            `toml:"loads"`   // whether the agent can load an earlier session: yes or no
+	Models  string            `toml:"models"`  // where the list of models comes from, in words
 	Images  string            `toml:"images"`  // whether the agent accepts images: yes or no
-	Tested  string            `toml:"tested"`  // version with which ductor was tested
-	// Holds describes for each permission mode how ductor makes the agent respect it.
+	Tested  string            `toml:"tested"`  // version of the agent that ductor was tested with
+	// Holds contains, for each permission mode, the settings that make the agent respect the mode.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
-	// Project describes the settings of projects for the agent.
+	// Project describes the settings that a project can contain for the agent.
 	Project Project `toml:"project"`
-	// Source maps the key of each field that is not empty to the source of its value.
+	// Source tells where each value was found. It maps the TOML key of each field that is not empty to a key of the
+	// catalogue's table "sources".
 	Source map[string]string `toml:"source"`
 }
 
 const (
-	maxText     = 2000   // bytes of a field
-	sessionMark = "{id}" // stands for a session in Entry.Resume
+	maxText     = 2000   // bytes of one field
+	sessionMark = "{id}" // placeholder for the ID of a session in Entry.Resume
 )
 
 // parseCatalogue parses a catalogue and returns its entries sorted by ID. It returns an error for an unknown key, a
@@ -130,7 +131,8 @@ func EntryOf(path string) (Entry, bool) {
 	return findEntry(filepath.Base(path), func(e Entry) string { return e.Command })
 }
 
-// entryNamed returns the entry for the name that an agent's program reports.
+// entryNamed returns the entry of the agent whose program reports the given name. It compares the name with the
+// command, name and ID of each entry, without case and punctuation.
 func entryNamed(program string) (Entry, bool) {
 	for _, of := range []func(Entry) string{
 		func(e Entry) string { return e.Command }, func(e Entry) string { return e.Name },
@@ -151,13 +153,13 @@ func findEntry(name string, of func(Entry) string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Preset returns s with the path, arguments and variables of the catalogue.
+// Preset returns s with the path, arguments and environment variables of the entry.
 func (e Entry) Preset(s Settings) Settings {
 	s.Path, s.Args, s.Env = e.Command, slices.Concat([]string{}, e.Args), slices.Concat([]string{}, e.Keys)
 	return s
 }
 
-// HowToInstall returns a sentence that explains how to install the agent. It works for an empty Entry, too.
+// HowToInstall returns a sentence that explains how to install the agent. The entry may be empty.
 func (e Entry) HowToInstall(agent cli.Agent) string {
 	if e.Name == "" {
 		return "Install " + string(agent) + ", or set its path"

@@ -12,16 +12,16 @@ import (
 )
 
 // This file handles the options that an agent offers for a session, such as its model, its mode and its effort. Older
-// agents offer only modes and models, by separate methods.
+// agents offer only modes and models, through separate methods of the protocol.
 
 // Limits for an agent's options.
 const (
-	maxValues = 10_000 // of one option; more would be useless in a menu
-	maxID     = 1000   // bytes
+	maxValues = 10_000 // values of one option; a menu cannot show more
+	maxID     = 1000   // bytes of an ID
 	maxLabel  = 200    // bytes of a name or a description
 )
 
-// purpose is a use that ductor has for an option. Its values are categories of the protocol.
+// purpose is what ductor uses an option for. Its values are the protocol's categories of options.
 type purpose string
 
 const (
@@ -30,7 +30,7 @@ const (
 	forEffort purpose = "thought_level"
 )
 
-// ids returns the option IDs that indicate the purpose if an option has no category.
+// ids returns the IDs by which ductor recognizes an option for this purpose if the option has no category.
 func (p purpose) ids() []string {
 	if p == forEffort {
 		return []string{"effort", "thought_level", "reasoning_effort", "thinking"}
@@ -38,7 +38,6 @@ func (p purpose) ids() []string {
 	return []string{string(p)}
 }
 
-// configOption is an option of a session.
 type configOption struct {
 	ID       string       `json:"id"`
 	Category purpose      `json:"category"`
@@ -52,7 +51,8 @@ const (
 	optionBoolean = "boolean"
 )
 
-// configOptions are all options of a session, the most important first. Decoding omits unreadable and unknown options.
+// configOptions are all options of a session, the most important first. Decoding omits options that are unreadable or
+// of an unknown type.
 type configOptions []configOption
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -94,8 +94,8 @@ func (v *configValue) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// configValues are the possible values of an option. Decoding joins groups of values. Older agents use other field
-// names for the ID.
+// configValues are the possible values of an option. Decoding flattens groups of values, and accepts the field names of
+// older agents.
 type configValues []offer
 
 // offer is a possible value of an option, such as a model or a mode.
@@ -103,7 +103,8 @@ type offer struct {
 	ID, Name, Description string
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It omits values with a long ID, and all values beyond maxValues.
+// UnmarshalJSON implements json.Unmarshaler. It omits values whose ID is longer than maxID. It stores at most
+// maxValues+1 values, so that callers can detect longer lists.
 func (v *configValues) UnmarshalJSON(raw []byte) error {
 	for _, one := range listOf(raw) {
 		var value struct {
@@ -128,12 +129,12 @@ func (v *configValues) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// choice is a setting of a session, with its current value.
+// choice is a setting of a session, with its possible values and its current value.
 type choice struct {
-	option   string  // ID of the option; empty if an older agent has a method instead
-	values   []offer // possible values
+	option   string // ID of the option; empty if an older agent has a separate method for the setting
+	values   []offer
 	current  string
-	original string // value that the agent chose itself
+	original string // value that the agent chose by itself
 }
 
 // offers reports whether the agent offers a value.
@@ -141,7 +142,6 @@ func (c choice) offers(value string) bool {
 	return slices.ContainsFunc(c.values, func(v offer) bool { return v.ID == value })
 }
 
-// ids returns the IDs of the possible values.
 func (c choice) ids() []string {
 	ids := []string{}
 	for _, v := range c.values {
@@ -150,10 +150,10 @@ func (c choice) ids() []string {
 	return ids
 }
 
-// of returns the option for a purpose, or nil.
+// of returns the option for a purpose, or nil if there is none.
 func (c configOptions) of(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
-		// Cline also uses the category of the model for the option that selects its provider.
+		// Cline assigns the category "model" to its model and to its provider. The ID of the option distinguishes them.
 		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) },
 		func(o configOption) bool { return o.Category == p },
 		func(o configOption) bool { return o.Category == "" && slices.Contains(p.ids(), o.ID) },
@@ -165,7 +165,8 @@ func (c configOptions) of(p purpose) *configOption {
 	return nil
 }
 
-// configure records the options of the session. It ignores nil: the agent sent no options. The caller holds s.mu.
+// configure records the options that the agent sent for the session. It does nothing if the agent sent none (nil). The
+// caller holds s.mu.
 func (s *session) configure(all configOptions) {
 	if all == nil {
 		return
@@ -194,7 +195,8 @@ func (o *offers) choices() map[purpose]*choice {
 	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
 }
 
-// choose changes a setting, through its option or the older method. It does nothing if value is empty or already set.
+// choose sets the setting for a purpose. It does nothing if value is empty or already set. For older agents it calls
+// the setting's own method.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	s.mu.Lock()
 	c := *s.offers.choices()[p]
@@ -227,7 +229,7 @@ func (s *session) choose(ctx context.Context, p purpose, value string) error {
 type optionParams struct {
 	SessionID string `json:"sessionId"`
 	OptionID  string `json:"configId"`
-	Type      string `json:"type,omitempty"` // optionBoolean, or empty for a selected value
+	Type      string `json:"type,omitempty"` // optionBoolean; empty for an option of type optionSelect
 	Value     any    `json:"value"`
 }
 

@@ -1,8 +1,9 @@
-// Package acp implements the Agent Client Protocol, version 1 (https://agentclientprotocol.com): JSON-RPC 2.0, one
-// message per line, over standard input and output of an agent's process. It serves all agents that speak the protocol.
-// Options describe the peculiarities of an agent.
+// Package acp lets ductor use any agent that speaks the Agent Client Protocol (ACP), version 1
+// (https://agentclientprotocol.com). The protocol is JSON-RPC 2.0, one message per line, over standard input and output
+// of the agent's process.
 //
-// One process serves many conversations. A session of this package is a session of the agent in that process.
+// Options configures an agent, and Quirks describes how it deviates from the protocol. The catalogue is a built-in list
+// of agents that speak the protocol.
 //
-// The package defines no agent and no vendor's log-in. It stores nothing that outlives its processes.
+// One process of an agent serves many conversations of ductor. Each conversation has its own session in that process.
 package acp

@@ -16,17 +16,17 @@ import (
 	"ductor/cli"
 )
 
-// Limits of a form. Larger forms would not fit into questions.
+// Limits of a form. ductor asks the user for each field as a question, and rejects forms beyond a limit.
 const (
 	maxFields  = 20
-	maxChoices = 15       // of a field
+	maxChoices = 15       // choices of one field
 	maxMessage = 150      // characters of the message above a URL
 	maxURL     = 700      // characters
-	maxHost    = 48       // bytes; a card cuts longer headers
-	maxForm    = 64 << 10 // bytes of a request
+	maxHost    = 48       // bytes; a longer host would be shortened where users see it
+	maxForm    = 64 << 10 // bytes of a request with a form
 )
 
-// form is an agent's request that the user enters values or visits a web page.
+// form is an agent's request that the user enters values or visits a web page. The protocol calls it an elicitation.
 type form struct {
 	CallID  string `json:"toolCallId"`
 	Mode    string `json:"mode"` // form or url
@@ -37,10 +37,10 @@ type form struct {
 		Properties fields   `json:"properties"`
 		Required   []string `json:"required"`
 	} `json:"requestedSchema"`
-	hint string // explains to the user why the last answer was rejected
+	hint string // explains to the user why the previous answer was rejected
 }
 
-// field is a value in a form that the user enters.
+// field is a value in a form that the user enters or chooses.
 type field struct {
 	name        string
 	Type        string       `json:"type"`
@@ -51,7 +51,7 @@ type field struct {
 	Items       struct {
 		Enum  []string     `json:"enum"`
 		AnyOf []formChoice `json:"anyOf"`
-	} `json:"items"` // item type of an array
+	} `json:"items"` // the choices of a field of type "array"
 	optional bool
 }
 
@@ -76,7 +76,7 @@ func (f *fields) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// readForm returns the form in a request. It returns an error if questions cannot show the form completely.
+// readForm parses the form in a request. It returns an error if ductor cannot show the form completely as questions.
 func readForm(raw json.RawMessage) (*form, error) {
 	if len(raw) > maxForm {
 		return nil, fmt.Errorf("the form has more than %d bytes", maxForm)
@@ -95,7 +95,7 @@ func readForm(raw json.RawMessage) (*form, error) {
 	return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
 }
 
-// checkFields returns an error if a question cannot show one of the fields. It also sets which fields are optional.
+// checkFields returns an error if a field cannot be shown as a question. It also marks the optional fields.
 func (f *form) checkFields() error {
 	all := f.Schema.Properties
 	if len(all) > maxFields {
@@ -113,7 +113,7 @@ func (f *form) checkFields() error {
 	return nil
 }
 
-// checkVisit returns an error if users could misread the host of the URL.
+// checkVisit checks the URL of a page that the user should visit. It returns an error if users could misread the host.
 func checkVisit(address string) error {
 	unusual := func(r rune) bool { return r <= ' ' || r > '~' }
 	u, err := url.Parse(address)
@@ -147,7 +147,7 @@ func (f *form) checkLabels(req cli.Request) error {
 	return nil
 }
 
-// questions converts the form to questions, one for each field.
+// questions converts the form to questions for the user, one for each field.
 func (f *form) questions(req cli.Request) (list []cli.Question) {
 	in := req.Lang.Printer()
 	for i, one := range f.Schema.Properties {
@@ -176,12 +176,12 @@ func (f *form) questions(req cli.Request) (list []cli.Question) {
 
 func (f field) label() string { return cmp.Or(f.Title, f.name) }
 
-// isTyped reports whether the user types the value of the field.
+// isTyped reports whether the user types the value of the field, instead of choosing it.
 func (f field) isTyped() bool {
 	return f.Type == "number" || f.Type == "integer" || f.Type == "string" && len(f.Enum)+len(f.OneOf) == 0
 }
 
-// choices returns the values of a field that users choose by a button.
+// choices returns the values of a field that users choose with buttons.
 func (f field) choices(req cli.Request) []formChoice {
 	in := req.Lang.Printer()
 	list := slices.Concat(f.OneOf, f.Items.AnyOf)
@@ -197,7 +197,8 @@ func (f field) choices(req cli.Request) []formChoice {
 	return list
 }
 
-// reply returns the reply for a user's decision. It returns nil if an answer does not fit its field.
+// reply returns the reply to the agent for a user's decision. If an answer is invalid for its field, reply sets f.hint
+// and returns nil.
 func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
 	questions, content := f.questions(req), map[string]any{}
 	if !d.Allow || len(d.Answers) != len(questions) ||
@@ -225,7 +226,8 @@ func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
 	return map[string]any{"action": "accept", "content": content}
 }
 
-// parse converts an answer to a value. It returns false if a number is invalid. The agent checks all other values.
+// parse converts a user's answer to a value for the agent. It returns false for an invalid number. The agent checks all
+// other values.
 func (f field) parse(req cli.Request, text string) (value any, fits bool) {
 	for _, c := range f.choices(req) {
 		if c.Label == text {

@@ -9,7 +9,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// failure converts the error of a request to a *cli.Failure.
+// failure converts the error of a request to the agent to a *cli.Failure.
 func (o *Options) failure(err error) *cli.Failure {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -24,21 +24,22 @@ func (o *Options) failure(err error) *cli.Failure {
 	return cli.AsFailure(o.Agent, err)
 }
 
-// refusal converts an error that the agent returned to a failure.
+// refusal converts an error response of the agent to a *cli.Failure.
 func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 	f := o.meaning(e.Code, strings.TrimPrefix(e.Error(), "Internal error: "), string(e.Data))
 	f.Cause = e
 	return f
 }
 
-// meaning classifies an error. Its code has priority, if it has one, over the words and the agent's additional data.
-func (o *Options) meaning(code int, words, data string) *cli.Failure {
-	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
+// meaning classifies an error of the agent by its code, its message and its additional data. A known code has priority
+// over the texts. A code of 0 means that the error has none.
+func (o *Options) meaning(code int, message, data string) *cli.Failure {
+	text, kindOf := strings.TrimSpace(message+" "+data), KindOf
 	if o.quirks.KindOf != nil {
 		kindOf = o.quirks.KindOf
 	}
 	kind := kindOf(code, text)
-	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(words), Detail: cli.Shorten(text, 2000)}
+	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(message), Detail: cli.Shorten(text, 2000)}
 	switch {
 	case kind == cli.NotLoggedIn && o.Login != "":
 		f.Reason = o.Login
@@ -48,8 +49,8 @@ func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	return f
 }
 
-// KindOf classifies an error by its code and its text. The code is an error code of the protocol, or an HTTP status of
-// the model's API.
+// KindOf classifies an error by its code and its text. The code is an error code of the protocol, or the HTTP status of
+// a response from the model's API.
 func KindOf(code int, text string) cli.FailureKind {
 	if code == codeNoAuth {
 		return cli.NotLoggedIn
@@ -57,5 +58,5 @@ func KindOf(code int, text string) cli.FailureKind {
 	return cli.APIError{Status: max(code, 0), Text: text}.Kind()
 }
 
-// ReasonOf returns the message in an error text, which may be JSON of the model's API.
+// ReasonOf extracts the message from the text of an error, which may be a JSON response of the model's API.
 func ReasonOf(text string) string { return cli.ShortLine(cli.InnerMessage(text)) }

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// lateQuiet is how long an agent must be silent before ductor stops waiting for late text.
+	// lateQuiet is how long an agent must be silent until ductor assumes that no more late text follows.
 	lateQuiet = 200 * time.Millisecond
-	lateWaits = 25      // for an agent that is never silent
-	lateBytes = 1 << 20 // for an agent that never stops writing
+	lateWaits = 25      // maximum number of waits for silence
+	lateBytes = 1 << 20 // maximum size of the late text of a turn
 )
 
-// late collects text that arrives after the final reply of a turn. The session's mutex guards it.
+// late collects late text: text that the agent sends after the reply that ended a turn. The session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
-	turn         cli.TurnID // the last started turn
-	expected     bool       // the turn ended normally, so late text belongs to its answer
+	turn         cli.TurnID // the turn that was started last
+	expected     bool       // whether the last turn ended normally; late text then belongs to its answer
 	text         []byte
 	last         time.Time // time of the end of the turn, or of the last late text
 	timer        *time.Timer
 }
 
-// expectLate makes the session accept late text after a turn has ended.
+// expectLate makes the session accept late text. It is called when a turn has ended.
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
 }
 
-// takeLate records late text between two turns. Once the agent has been silent for lateQuiet, showLate passes the text
-// on.
+// takeLate collects late text between two turns. showLate passes it to the user after the agent has been silent for
+// lateQuiet.
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *session) takeLate(u *update) {
 	s.past.late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
-// showLate passes the recorded late text on to Options.Background.
+// showLate passes the collected late text to Options.Background.
 func (s *session) showLate() {
 	s.mu.Lock()
 	text, in, of := string(s.past.late.text), s.past.late.conversation, s.past.late.turn
@@ -64,8 +64,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate runs before the next turn. If the agent is known to send late text, it waits until the agent is silent.
-// Otherwise the end of one answer could appear in the next answer.
+// awaitLate waits until the agent is silent, if it is known to send late text. It runs before each turn, so that the
+// end of one answer does not appear in the next.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

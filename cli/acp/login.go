@@ -15,7 +15,8 @@ import (
 // authMethods lists the ways to log in that an agent offers.
 type authMethods []authMethod
 
-// authMethod is a way to log in. The agent itself performs the log-in unless Type has another value.
+// authMethod is a way to log in. Type is methodTerminal, methodVariables, or any other value if the agent itself
+// performs the log-in.
 type authMethod struct {
 	ID   string            `json:"id"`
 	Name string            `json:"name"`
@@ -27,16 +28,17 @@ type authMethod struct {
 	} `json:"vars"`
 }
 
-// Types of methods. methodVariables is missing in the current version of the protocol.
+// Values of authMethod.Type. The current version of the protocol does not contain methodVariables.
 const (
 	methodTerminal  = "terminal"
 	methodVariables = "env_var"
 )
 
-// Limits for an agent's methods. Decoding omits a method beyond a limit, because a shortened method would not work.
+// Limits of an agent's log-in methods. Decoding omits a method beyond a limit, because a shortened method would not
+// work.
 const (
 	maxMethods = 16
-	maxWords   = 16 // arguments or variables of a method
+	maxWords   = 16 // arguments or variables of one method
 	maxWord    = 200
 )
 
@@ -62,7 +64,7 @@ func (all *authMethods) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// logins converts the methods to logins of package cli.
+// logins converts the agent's log-in methods to the type of package cli, and adds the log-in command of the catalogue.
 func (o *Options) logins(methods authMethods) (all []cli.Login) {
 	for _, m := range methods {
 		name := cmp.Or(cli.OneLine(m.Name, maxWord), cli.OneLine(m.ID, maxWord))
@@ -83,7 +85,7 @@ func (o *Options) logins(methods authMethods) (all []cli.Login) {
 	return all
 }
 
-// terminalLine returns the shell command for a log-in by methodTerminal.
+// terminalLine returns the shell command that logs in with a method of type methodTerminal.
 func (o *Options) terminalLine(m authMethod) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
@@ -95,7 +97,7 @@ func (o *Options) terminalLine(m authMethod) string {
 	return cli.ShellLine(slices.Concat(words, []string{o.Path}, o.Args, m.Args))
 }
 
-// loginAdvice explains in one sentence how the user can log the agent in. It uses the first of logins.
+// loginAdvice explains in one sentence how the user can log in to the agent, with the first of logins.
 func (o *Options) loginAdvice(logins []cli.Login) string {
 	if len(logins) == 0 {
 		return ""
@@ -105,7 +107,8 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
-// Logins implements cli.LoginProvider. It returns the ways that the agent offered when its last process started.
+// Logins implements cli.LoginProvider. It returns the log-in methods that the agent's most recently started process
+// offered.
 func (p *Provider) Logins() []cli.Login {
 	if all := p.logins.Load(); all != nil {
 		return *all
@@ -114,7 +117,7 @@ func (p *Provider) Logins() []cli.Login {
 }
 
 // LogIn implements cli.LoginProvider. It logs in through a separate process. Some agents remember a log-in only for one
-// process, so later processes that need a log-in use the same method again.
+// process. Later processes that require a log-in therefore use the same method again.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
 	proc, err := p.private(ctx, cli.Request{Dir: p.opts.ProbeDir})
 	if err != nil {
@@ -127,7 +130,7 @@ func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode))
 	return err
 }
 
-// authMethod returns the method by which a process for req can log in without a user. It returns "" if none is known.
+// authMethod returns the ID of a method by which a process for req can log in without a user, or "" if none is known.
 func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	if chosen := p.method.Load(); chosen != nil {
 		return *chosen
@@ -140,7 +143,7 @@ func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	return o.AuthMethod
 }
 
-// offers reports whether the agent may support a method. It returns true if the agent listed no methods.
+// offers reports whether the agent offers the method with this ID. It also returns true if the agent listed no methods.
 func (p *Provider) offers(id string) bool {
 	all := p.Logins()
 	return len(all) == 0 || slices.ContainsFunc(all, func(l cli.Login) bool {

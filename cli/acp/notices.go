@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// quirksOf returns the quirks of a program by the name that the program reports. The section of the configuration that
-// starts the program does not matter.
+// quirksOf returns the quirks of the agent whose program reports the given name. It does not use the agent's name in
+// the configuration, because users can configure any program under any name.
 func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
@@ -28,8 +28,8 @@ var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
 })
 
-// planFile returns the path of the plan's file. Gemini puts the path into its description of the tool exit_plan_mode.
-// planFile returns "" for other tools.
+// planFile returns the path of the file with the plan that needs the user's approval, or "" for other tool calls.
+// Gemini puts the path into the title of its tool exit_plan_mode.
 func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
 	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
@@ -38,7 +38,7 @@ func (q Quirks) planFile(id, title string) string {
 	return plan[1]
 }
 
-// changesMode reports whether an update is a text that only announces a change of the agent's mode.
+// changesMode reports whether an update is text that only announces a change of the agent's mode.
 func (q Quirks) changesMode(u *update) bool {
 	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
 	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
@@ -48,27 +48,27 @@ var shellExitLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
 })
 
-// shellExit parses the exit code at the end of Copilot's output of a command.
+// shellExit parses the exit code that Copilot appends to the output of a command.
 func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine(), output), "" }
 
-// Texts that an agent with Quirks.Notices adds to its answer.
+// Beginnings of the texts that an agent with Quirks.Notices adds to the model's answer.
 const (
 	noticeError     = "Error: "
 	noticeInfo      = "Info: "
 	noticeRetrying  = noticeInfo + "Request failed due to a transient API error. Retrying..."
-	noticeCancelled = noticeInfo + "Operation cancelled by user" // comes after a tool was denied
+	noticeCancelled = noticeInfo + "Operation cancelled by user" // follows the denial of a tool
 )
 
-// notice handles a text that the agent itself may have written, not the model. It reports whether it handled the text.
-// Texts of the agent arrive complete. Of the texts with "Info: " it handles only known ones, so that no part of an
-// answer is lost.
+// notice handles text in the answer that the agent itself wrote. It returns false if the text is the model's. The agent
+// sends each text of its own in one piece. Of the texts that start with "Info: ", notice handles only those that ductor
+// knows, because others may be a part of the model's answer.
 func (r *reporter) notice(text string) bool {
 	r.sayHeld()
 	switch {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the model repeats the message; if parted, a tool ended the previous message
+		if !r.message.parted { // the model will repeat its unfinished message
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true
@@ -80,13 +80,14 @@ func (r *reporter) notice(text string) bool {
 	return true
 }
 
-// aboutFile reports whether a text only names a file. The agent sends such a text after writing a file.
+// aboutFile reports whether text only names a file. The agent sends such a text after it has written the file.
 func aboutFile(text string) bool {
 	path, ok := strings.CutPrefix(text, noticeInfo)
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld emits the held text as a part of the answer. It was not an error that ended the turn, because more followed.
+// sayHeld emits r.held as a part of the answer. The agent continued after this text, so it was not the error that ended
+// the turn.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -94,8 +95,8 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed returns the error that ended a turn. It returns false if there was none. If the only model call of the turn
-// has a usage, the text is an answer that only looks like an error.
+// failed returns the text of the error that ended the turn, or false if there was none. If the turn's only model call
+// produced output tokens, the text is an answer that only looks like an error.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

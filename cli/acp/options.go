@@ -20,17 +20,19 @@ const DefaultCallLimit = 30 * time.Second
 type Settings struct {
 	Enabled bool          `toml:"enabled" default:"true"`
 	Path    string        `toml:"path" check:"program"`
-	Args    []string      `toml:"args"` // arguments that select the protocol
+	Args    []string      `toml:"args"` // arguments that make the program speak the protocol
 	Env     []string      `toml:"env" check:"variables"`
-	Models  []cli.ModelID `toml:"models"` // models for the menu; empty for the models that the agent offers
+	Models  []cli.ModelID `toml:"models"` // models that users can choose; empty for all models that the agent offers
 	Model   cli.ModelID   `toml:"model"`
-	// AuthMethod is the agent's ID of a log-in method that needs no user. Processes that require a log-in use it.
+	// AuthMethod is the agent's ID of a log-in method that needs no user. ductor uses it if the agent requires a
+	// log-in.
 	AuthMethod string `toml:"auth_method"`
-	// Holds replaces the catalogue's entries for the same permission modes.
+	// Holds contains the settings that make the agent respect a permission mode. It replaces the catalogue's settings
+	// for the same mode.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
-	// Project replaces the catalogue's entry.
+	// Project describes the settings that a project can contain for the agent. It replaces the catalogue's description.
 	Project Project `toml:"project"`
-	// Accounts are log-ins other than the agent's default one, by name.
+	// Accounts are log-ins besides the agent's default one, by name.
 	Accounts map[string]cli.AccountSettings `toml:"accounts"`
 }
 
@@ -55,112 +57,118 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 // Options configures a Provider. Agent, Path and Launcher are required; the other fields may be zero.
 type Options struct {
 	cli.ProviderOptions
-	Agent cli.Agent // name for users
-	Args  []string  // arguments that select the protocol on standard input and output
-	// Argv returns additional arguments for the process of req. Requests with equal arguments can share a process. It
-	// may be nil.
+	Agent cli.Agent // the name that users see
+	Args  []string  // arguments that make the program speak the protocol
+	// Argv returns additional arguments for the process that serves req. Requests with equal arguments can share a
+	// process. It may be nil.
 	Argv func(req cli.Request) []string
-	// OwnFiles returns the files of ductor that args names. It may be nil.
+	// OwnFiles returns ductor's own files that args refers to. They are copied to where the agent runs. It may be nil.
 	OwnFiles func(args []string) []string
-	// ExtraEnv returns additional variables for the process of req. Variables of the request have priority. It may be
-	// nil.
+	// ExtraEnv returns additional environment variables for the process that serves req. Variables of the request have
+	// priority. It may be nil.
 	ExtraEnv func(req cli.Request) map[string]string
 	// HomeVars lists the environment variables that set the location of the agent's data, as names or NAME_* patterns.
-	// ductor removes them for a session with its own home.
+	// ductor removes them for a session with its own home directory.
 	HomeVars []string
-	// Models lists the models for users. It is for agents that list no models, or too many.
+	// Models lists the models that users can choose. It is for agents that list no models, or too many.
 	Models []cli.Model
-	// Holds describes how ductor makes the agent respect permission modes. For a missing mode, the package uses a mode
-	// of the agent with a fitting name. If the agent has none, turns in plan, ask and accept-edits are refused.
+	// Holds contains the settings that make the agent respect a permission mode. For a mode without an entry, ductor
+	// looks for a mode of the agent with a similar name. If there is none, ductor refuses turns in the modes plan, ask
+	// and accept-edits.
 	Holds map[cli.PermissionMode]Holding
-	// Project describes the settings of projects for the agent. Without files, the catalogue's entry applies.
+	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
+	// catalogue's description applies.
 	Project Project
-	// ProbeDir is the directory of processes that ductor only asks for the agent's log-in and models. It must have the
-	// same path for ductor and for the agent. Nobody else may write to it or above it, because settings there would
-	// count as those of a project. Empty means os.TempDir.
+	// ProbeDir is the working directory of processes that ductor starts only to query the agent's log-in and models. It
+	// must have the same path for ductor and for the agent. Other users must not be able to write to it or its parents,
+	// because the agent would use settings from there. The default is os.TempDir.
 	ProbeDir string
-	// NoWorkspace stops ductor from offering the agent to read and write files and to run commands. ductor would do so
-	// on its own machine and as its own user, so it must be set for an agent in a container. ductor serves only files
-	// in the directories of the conversation.
+	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
+	// set for an agent in a container, because ductor would do this outside of the container and as its own user.
 	NoWorkspace bool
-	// Programs maps names that programs report to their quirks.
+	// Programs maps the name that a program reports to the program's quirks.
 	Programs map[string]Quirks
-	// Resuming is called before the agent resumes a session. env is the agent's environment. It may be nil.
+	// Resuming is called before the agent resumes a session. env is the environment of the agent's process. It may be
+	// nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Spent returns what a session had cost at the end of its last turn, in US dollars, if a previous process of ductor
-	// stored that; see cli.Fill. It returns nil if that is unknown. It may be nil.
+	// Spent returns the cost of a session at the end of its last turn, in US dollars, as ductor stored it before a
+	// restart. It returns nil if the cost is unknown. It may be nil.
 	Spent func(ctx context.Context, id cli.AgentSessionID) *float64
-	// Login explains to users in one sentence how to log the agent in.
+	// Login explains to users in one sentence how to log in to the agent.
 	Login string
-	// AuthMethod is the agent's ID of a log-in method that needs no user. Processes that require a log-in use it.
+	// AuthMethod is the agent's ID of a log-in method that needs no user. ductor uses it if the agent requires a
+	// log-in.
 	AuthMethod string
-	// Auth checks the agent's log-in. If it is nil, the package checks by opening a session.
+	// Auth checks the agent's log-in. If it is nil, ductor checks the log-in by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
-	// Background receives text that arrives after the final reply of a turn. A goroutine of the session calls
-	// Background, so it must not block for long. If Background is nil, such text is dropped.
+	// Background receives text that arrives after the reply that ended a turn. A goroutine of the session calls
+	// Background, so it must not block for long. If it is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
-	StartLimit time.Duration // for a process to be ready; default: shared.DefaultStartLimit
-	CallLimit  time.Duration // for the answer to any request except a prompt
+	StartLimit time.Duration // maximum time until a process is ready; default: shared.DefaultStartLimit
+	CallLimit  time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
 
-	quirks Quirks // set by agentProcess.become
-	advice string // Login with the ways that the agent offers
+	quirks Quirks // set by agentProcess.identify
+	advice string // how users can log in by a method that the agent offers
 	known  Entry  // catalogue entry for the program's path
 
 	reported Entry // catalogue entry for the name that the program reports
 }
 
-// Quirks describe how an agent deviates from the protocol, or adds to it.
+// Quirks describes how an agent deviates from the protocol, or adds to it.
 type Quirks struct {
-	// LateHistory is set if the agent ends the replay of a loaded session with available_commands_update. For other
-	// agents, only silence shows the end of the replay.
+	// LateHistory is set if the agent sends the update available_commands_update after it has replayed the history of a
+	// loaded session. For other agents, ductor waits for silence to detect the end of the replay.
 	LateHistory bool
-	// TotalUsage is set if the agent reports the usage of the whole session since its process loaded the session.
+	// TotalUsage is set if the agent reports the token usage since its process loaded the session, not the usage of
+	// each turn.
 	TotalUsage bool
-	// Notices is set if the agent adds its own text to the answer. "Error: " introduces an error, after which the agent
-	// ends the turn normally. "Info: " introduces any other text.
+	// Notices is set if the agent adds its own texts to the model's answer. A text that starts with "Error: " is an
+	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
 	Notices bool
-	// HidesTrouble is set if the agent ends the turn normally after its model's stream broke or the model refused to
-	// answer.
+	// HidesTrouble is set if the agent ends a failed turn normally. The failure may be that the model's stream broke,
+	// or that the model refused to answer.
 	HidesTrouble bool
-	// Forgets is set if the agent can remove the prompt of a turn from its session. It does so if the turn was
-	// cancelled while the model answered, or failed before a tool ran.
+	// Forgets is set if the agent removes the prompt of some turns from its session: turns that were cancelled while
+	// the model answered, and turns that failed before a tool ran.
 	Forgets bool
-	// PlanFiles is set if the agent names the file of a plan for which it requests approval, and announces changes of
-	// its mode as text.
+	// PlanFiles is set if the agent sends the path of a file, instead of the plan, when a plan needs approval. Such an
+	// agent also announces changes of its mode as text.
 	PlanFiles bool
-	// DropsPictures is set if the agent accepts pictures, but drops them if its model reads none; see session.eyes.
+	// DropsPictures is set if the agent accepts pictures, but drops them if its model cannot read them; see
+	// session.eyes.
 	DropsPictures bool
-	// MissingIsEmpty is set if the agent reads a file before it creates it, and stops on an error. ductor then reports
-	// a missing file as empty.
+	// MissingIsEmpty is set if the agent reads a file before it creates the file, and stops if that fails. ductor then
+	// answers that the missing file is empty.
 	MissingIsEmpty bool
-	// CommandMarks lists the characters that start commands. A prompt that starts with such a character would not reach
-	// the model unchanged.
+	// CommandMarks lists the characters with which the agent's own commands start. The agent would not pass a prompt
+	// that starts with one of them to the model unchanged.
 	CommandMarks string
-	// AuthMethod returns the method for a log-in without a user, or "" if env allows none. It is called after the agent
-	// rejected a session because it was not logged in. It may be nil.
+	// AuthMethod returns the ID of a method for a log-in without a user, or "" if the agent's environment allows none.
+	// ductor calls it after the agent rejected a session because of a missing log-in. It may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
-	// KindOf classifies an error of the agent. nil means the package's KindOf.
+	// KindOf classifies an error of the agent. If it is nil, the function KindOf applies.
 	KindOf func(code int, text string) cli.FailureKind
 }
 
-// ToolQuirks describe how an agent reports its tools.
+// ToolQuirks describes how an agent reports its tools.
 type ToolQuirks struct {
-	// Name returns the agent's own name of a tool. nil means the tool's kind.
+	// Name returns the agent's own name for a tool. If it is nil, the tool's kind is the name.
 	Name func(id, kind, title string) string
-	// InputOf derives the input of a requested tool from the agent's description. It is for agents that send no input.
-	// It returns nil if the description does not cover everything that the tool would do. It may be nil.
+	// InputOf derives the input of a tool from the agent's description, for agents that send no input. It returns nil
+	// if the description does not cover everything that the tool would do. It may be nil.
 	InputOf func(Wish) json.RawMessage
-	// Failure parses a command's output for its exit code, or the reason of its failure. It may be nil.
+	// Failure extracts the exit code from a command's output, or else the reason of the command's failure. It may be
+	// nil.
 	Failure func(output string) (code *int, why string)
 }
 
 // Wish is an agent's description of a tool that it wants to use.
 type Wish struct {
 	Tool, Kind, Title string
-	Text              string // text that comes with the request
+	Text              string // text of the permission request
 	Changes           int    // number of files whose changes the agent shows
 }
 
@@ -189,8 +197,8 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
-	if vars := o.vars(req); len(vars) > 0 {       // later variables must not override these
+	req.Servers = cli.WithoutForeign(req.Servers) // keep ductor's own; the others concern only the session
+	if vars := o.vars(req); len(vars) > 0 {       // variables of the request must not override these
 		for name, value := range req.Env {
 			if _, held := vars[name]; !held {
 				vars[name] = value
@@ -201,14 +209,14 @@ func (o *Options) env(req cli.Request) []string {
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key returns a digest of the settings of a process: its command line, its environment and its working directory, where
-// agents read a project's settings. Requests with the same key share a process. An agent reads settings that were just
-// allowed in a new process.
+// key returns a digest of everything that determines a process: its command line, its environment, its working
+// directory, and whether it may use the project's settings. Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
 	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }
 
-// settings returns a digest of the settings of a session. Requests with different digests need different sessions.
+// settings returns a digest of everything that determines a session. Requests with different digests need different
+// sessions.
 func (o *Options) settings(req cli.Request) string {
 	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }

@@ -13,18 +13,19 @@ import (
 	"ductor/cli"
 )
 
-// Holding describes how ductor makes an agent respect a permission mode. An empty Holding means that the agent respects
-// the mode without any setting.
+// Holding contains the settings that make an agent respect a permission mode. An empty Holding means that the agent
+// respects the mode without any setting.
 type Holding struct {
-	Mode   string            `toml:"mode"`   // the agent's own mode
-	Option string            `toml:"option"` // ID of another session option
+	Mode   string            `toml:"mode"`   // ID of the agent's own mode
+	Option string            `toml:"option"` // ID of an option of the session, other than the mode
 	Value  string            `toml:"value"`  // value of Option, such as "true"
 	Env    map[string]string `toml:"env"`    // added to the environment of the process
 	Args   []string          `toml:"args"`   // added to the command line
 }
 
-// agentModes returns the names that agents use for a mode, the best name first, without case and punctuation.
-// Accept-edits has the names of ask: the agents' own modes for accept-edits allow more than ductor does.
+// agentModes returns the names that agents use for a permission mode, the best name first. The names are in lower case
+// and without punctuation. Accept-edits has the same names as ask, because agents' own modes for accept-edits allow too
+// much.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
@@ -32,7 +33,7 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		// autopilot is missing because it continues without a prompt
+		// autopilot is missing here: it continues without waiting for a prompt
 		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
 		return []string{"default", "ask", "askalways", "manual", "approve", "readonly"}
@@ -44,8 +45,8 @@ func usualModes() []string {
 	return append(agentModes(cli.Ask), "normal", "agent", "code", "build", "act")
 }
 
-// listed returns the entry of Holds for a mode. Without an entry for accept-edits it returns the entry for ask, because
-// ductor itself accepts the edits.
+// listed returns the entry of Holds for a permission mode. If accept-edits has no entry, listed returns the entry for
+// ask, because ductor itself accepts the edits.
 func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	h, ok := o.Holds[cmp.Or(mode, cli.Ask)]
 	if !ok && mode == cli.AcceptEdits {
@@ -54,12 +55,13 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns how the agent is held to the mode of a request, given its own modes. caveat explains in one sentence which part of
-// the mode the agent does not support. If held is false, ductor runs no turn in the mode.
+// holding returns the settings that make the agent respect the permission mode of a request. own contains the IDs of
+// the agent's own modes. caveat explains in one sentence which part of the mode the agent does not support. If held is
+// false, ductor refuses turns in the mode.
 func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
 	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
-		if len(h.Env)+len(h.Args) == 0 { // a mode could override variables and arguments
+		if len(h.Env)+len(h.Args) == 0 { // the agent's own mode could override variables and arguments
 			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // the agent may still be in the mode of an earlier turn
 		}
 		return h, "", true
@@ -83,15 +85,15 @@ func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat stri
 	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
 }
 
-// lacks reports whether the mode needs variables or arguments of the catalogue, but the process was started without
-// them. This happens if a wrapper starts a program that reports another name.
+// lacks reports whether the mode needs environment variables or arguments from the catalogue that the process does not
+// have. This happens if the configured program is a wrapper around an agent in the catalogue.
 func (o *Options) lacks(mode cli.PermissionMode) bool {
 	h, _ := (&Options{Holds: o.reported.Holds}).listed(mode)
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold tells users what they can do about an agent that is not held to the mode of a request. The mode of a request
-// without a user, such as a consultation, is not that of /permissions.
+// howToHold returns a sentence that explains what users can do if the agent would not respect the permission mode. For
+// a request without a user, such as a consultation, they can use another agent.
 func howToHold(req cli.Request) string {
 	choose := "Choose auto or bypass in /permissions"
 	if !req.Attended {
@@ -101,7 +103,8 @@ func howToHold(req cli.Request) string {
 		"about agents shows"
 }
 
-// oneOf returns the offered mode that matches the earliest possible entry of names, or "".
+// oneOf returns the first of the names that the agent offers, as the ID of the offered mode. It returns "" if the agent
+// offers none of them.
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -113,11 +116,11 @@ func oneOf(names, offered []string) string {
 
 var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`) })
 
-// bareMode returns the name of a mode in lower case, without punctuation and without the path of a URI.
+// bareMode returns the ID of a mode in lower case, without punctuation and without the path of a URI.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// holding returns the settings with which the session respects the mode of a request. It returns a Failure if the
-// session does not offer the necessary mode.
+// holding returns the settings that make the session respect the permission mode of a request. It returns a Failure if
+// the agent does not offer the necessary mode.
 func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,9 +154,9 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on. ductor decides the
-// agent's requests by the mode at once. The error matches errors.ErrUnsupported if the agent has no suitable mode, if
-// the mode needs another process, or if the turn was resumed.
+// SetPermission implements cli.PermissionSetter. The agent applies the mode from its next tool on. ductor applies it at
+// once to the agent's requests. The error matches errors.ErrUnsupported if the agent has no suitable mode, if the mode
+// needs another process, or if the turn was resumed after a restart of ductor.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {
@@ -161,7 +164,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	}
 	next, o := t.Req, t.s.process.options()
 	next.Permission = mode
-	another := o.key(next) != o.key(t.Req) // the environment and arguments of a process cannot change
+	another := o.key(next) != o.key(t.Req) // the environment and the arguments of a running process cannot change
 	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
@@ -189,14 +192,14 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides a permission request, or leaves it to a user. why is the reason of a denial. The tool lists allow
-// no tool to touch a protected file.
+// verdictOn decides a permission request, or returns verdictAsk if a user must decide. why is the reason of a denial. A
+// tool that req.AllowedTools permits still needs a user's permission to access a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
 	}
 	switch {
-	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is no tool
+	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
@@ -211,16 +214,16 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names reports whether a tool's paths or input name one of files.
+// names reports whether the paths or the input of the tool refer to a file in files.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
-// Decide implements cli.Decider. Only users see the reason of a denial, because the protocol cannot pass it on. The
-// turn's goroutine sends the reply after it has handled the agent's earlier messages. Decide does not wait for the
-// reply, because that goroutine may wait for the caller. If ductor detaches from the turn first, the next process asks
-// again.
+// Decide implements cli.Decider. The turn's goroutine sends the reply after it has handled the agent's earlier
+// messages. Decide does not wait for that, because the goroutine may wait for the caller. If ductor is restarted before
+// the reply was sent, it asks the user again. The agent does not get the reason of a denial, because the protocol has
+// no field for it.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var said decided
@@ -241,7 +244,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// permitted returns the turn's request with the current permission mode.
+// permitted returns the turn's request with the permission mode that currently applies.
 func (t *liveTurn) permitted() cli.Request {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"ductor/cli"
 )
 
-// methodModels lists the models of Qwen Code, with the kinds of input that each model reads. Qwen Code accepts pictures
-// for every model, but replaces them by a text if the model reads none.
+// methodModels is a method of Qwen Code that lists its models, with the kinds of input that each model reads. Qwen Code
+// accepts pictures for every model, but replaces them by a text if the model cannot read pictures.
 const methodModels = "qwen/status/workspace/providers"
 
-// modelsRead is the answer to methodModels.
+// modelsRead is the response to methodModels.
 type modelsRead struct {
 	Providers []struct {
 		Name    string `json:"authType"`
@@ -21,12 +21,12 @@ type modelsRead struct {
 			Active bool   `json:"isCurrent"`
 			Reads  *struct {
 				Image bool `json:"image"`
-			} `json:"modalities"` // nil if it is unknown until the first use of the model
+			} `json:"modalities"` // nil until the first use of the model
 		} `json:"models"`
 	} `json:"providers"`
 }
 
-// eyes is the ability of a model to read pictures.
+// eyes describes whether a model can read pictures.
 type eyes string
 
 const (
@@ -40,7 +40,7 @@ const (
 func (m modelsRead) eyesOf(model string) eyes {
 	found := eyesUnknown
 	for _, p := range m.Providers {
-		if p.Name == "qwen-oauth" && !p.Current { // such a model is listed even without a log-in
+		if p.Name == "qwen-oauth" && !p.Current { // Qwen Code lists this model even without a log-in
 			continue
 		}
 		for _, one := range p.Models {
@@ -55,7 +55,7 @@ func (m modelsRead) eyesOf(model string) eyes {
 	return found
 }
 
-// eyes returns whether the agent reads pictures in a turn with the given model.
+// eyes returns whether the agent can read pictures in a turn with the given model.
 func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:
@@ -73,8 +73,8 @@ func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	return models.eyesOf(want)
 }
 
-// withoutUnread removes the pictures from a request if the model cannot read them. warning is an event for the user; it
-// is nil if nothing was removed.
+// withoutUnread removes the pictures from a request if the model cannot read them. warning is an event that informs the
+// user. It is nil if the model can read the pictures.
 func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.Request, warning cli.Event) {
 	if len(req.Images) == 0 {
 		return req, nil

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth calls Options.Auth. If that is nil, it opens a session and closes it again.
+// Auth implements cli.Provider. It calls Options.Auth. If that is nil, Auth checks the log-in by opening a session.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if p.opts.Auth != nil {
 		return p.opts.Auth(ctx)
@@ -45,8 +45,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	return auth
 }
 
-// Models lists the models for users: the models in Options, or else the models that the agent offers in a session
-// without turns.
+// Models implements cli.Provider. It returns Options.Models, or else the models that the agent offers in a new session.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if len(p.opts.Models) > 0 {
 		return slices.Clone(p.opts.Models), nil
@@ -79,13 +78,13 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		}
 		list = append(list, one)
 	}
-	if list == nil { // a turn without a model uses the agent's own choice
+	if list == nil { // the agent chooses its model itself
 		list = []cli.Model{{Agent: p.opts.Agent, Name: "its own choice", Default: true}}
 	}
 	return list, nil
 }
 
-// endProbe closes a session that was opened only to query the agent. The agent deletes the session if it can.
+// endProbe closes a session that was opened only to query the agent, and deletes it if the agent supports that.
 func (s *session) endProbe(ctx context.Context) error {
 	if s.process.hello.Capabilities.Session.Delete != nil {
 		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // best effort
@@ -104,7 +103,7 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 		}
 	}
 	cmd := p.opts.command(req, "")
-	cmd.For.Mode = "" // no process resumes it
+	cmd.For.Mode = "" // the process is useless after a restart of ductor
 	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {
 		return nil, p.opts.failure(err)
@@ -112,7 +111,7 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 	return proc, nil
 }
 
-// probe opens a session in a separate process in order to query the agent.
+// probe opens a session in a separate process, only to query the agent.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	var opened *session
 	join := func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	leaveWait = 300 * time.Millisecond // for an idle process to exit after its input was closed
-	maxServed = 128                    // concurrent requests of an agent, including waiting for a command
-	maxEarly  = 64                     // sessions whose options the agent sends before their ID
+	leaveWait = 300 * time.Millisecond // time for an idle process to exit after its input was closed
+	maxServed = 128                    // requests of an agent that ductor serves at the same time
+	maxEarly  = 64                     // maximum number of sessions in agentProcess.early
 )
 
 // agentProcess is one process of the agent, with its sessions. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
 	provider *Provider
-	opts     atomic.Pointer[Options] // with the program's quirks after the handshake
+	opts     atomic.Pointer[Options] // contains the program's quirks after the handshake
 	sessions shared.Members[*session]
-	early    sync.Map // first options of sessions whose ID the agent has not sent yet: cli.AgentSessionID to *update
+	early    sync.Map // first options of sessions whose ID ductor does not know yet: cli.AgentSessionID to *update
 
-	// hello is the agent's answer to the handshake. It is valid when the process is ready.
+	// hello is the agent's response to the handshake. It is valid when the process is ready.
 	hello initialized
 
-	served  atomic.Int64 // current number of served requests
+	served  atomic.Int64 // number of requests that ductor is serving
 	serving sync.Map     // requests that ductor is serving: ID to context.CancelCauseFunc
 }
 
@@ -44,12 +44,12 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
-			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor shows the command to the user
+			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor shows the log-in command to users
 			"elicitation": map[string]none{"form": {}, "url": {}},
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // it answers once it has loaded
+	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // loading may take long
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -70,12 +70,12 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	}
 	logins := o.logins(proc.hello.AuthMethods)
 	proc.provider.logins.Store(&logins)
-	proc.become(proc.hello.AgentInfo.Name, logins)
+	proc.identify(proc.hello.AgentInfo.Name, logins)
 	return nil
 }
 
-// become applies the quirks of the program, and records its ways to log in.
-func (proc *agentProcess) become(program string, logins []cli.Login) {
+// identify records which program the process runs, with the program's quirks and log-in methods.
+func (proc *agentProcess) identify(program string, logins []cli.Login) {
 	o := *proc.options()
 	o.quirks, o.advice = o.quirksOf(program), o.loginAdvice(logins)
 	o.reported, _ = entryNamed(program)
@@ -85,8 +85,8 @@ func (proc *agentProcess) become(program string, logins []cli.Login) {
 
 func (proc *agentProcess) options() *Options { return proc.opts.Load() }
 
-// call sends a request and waits for the answer, at most for Options.CallLimit. If the agent answers with an error, the
-// returned error wraps an *rpc.Error.
+// call sends a request and waits for the response, at most for Options.CallLimit. If the agent responds with an error,
+// the returned error wraps an *rpc.Error.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
 	return proc.callFor(ctx, proc.options().CallLimit, method, params, result)
 }
@@ -101,7 +101,8 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond and refuse answer a request of the agent. They ignore errors: other code notices if the agent has exited.
+// respond and refuse answer a request of the agent. They ignore errors, because other code detects the exit of the
+// agent.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
@@ -110,7 +111,7 @@ func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
 }
 
-// news is an event for a session. Exactly one field is set.
+// news is a message or a decision for a session. Exactly one field is set.
 type news struct {
 	update  *update
 	ask     *ask
@@ -119,23 +120,24 @@ type news struct {
 	served  *served
 }
 
-// Changed implements rpc.Handler. It notifies every session.
+// Changed implements rpc.Handler.
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
-// keepEarly stores an update of a session whose ID the agent has not sent yet. Only the reading goroutine calls it.
+// keepEarly stores an update for a session whose ID ductor does not know yet. Only the goroutine that reads the agent's
+// output calls it.
 func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
 	kept := 0
 	proc.early.Range(func(any, any) bool {
 		kept++
 		return true
 	})
-	if kept >= maxEarly { // their sessions were closed or never opened
+	if kept >= maxEarly { // the sessions were closed or never opened
 		proc.early.Clear()
 	}
 	proc.early.Store(id, u)
 }
 
-// updated delivers an update to its session. Some agents send a session's options before its ID.
+// updated delivers an update to its session. Some agents send the options of a new session before its ID.
 func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)
@@ -153,7 +155,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
 		var p updateParams
-		var mismatch *json.UnmarshalTypeError // only one field is unreadable
+		var mismatch *json.UnmarshalTypeError // if err has this type, only one field is unreadable
 		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
 		}
@@ -192,7 +194,7 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 	return serves
 }
 
-// asked handles a request for permission, or with a form.
+// asked handles a request for permission, or a request with a form for the user.
 func (proc *agentProcess) asked(m rpc.Message) {
 	a := &ask{id: m.ID, raw: m.Params}
 	err := json.Unmarshal(m.Params, &a.params)
@@ -203,7 +205,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read: "+cli.ShortLine(err.Error()))
 		return
 	}
-	if proc.State() == shared.Detached { // the next process answers it
+	if proc.State() == shared.Detached { // ductor is stopping, and answers after its restart
 		return
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
@@ -218,10 +220,10 @@ func (proc *agentProcess) serveRequest(m rpc.Message) {
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case proc.State() == shared.Detached: // the next process of ductor answers it
+	case proc.State() == shared.Detached: // ductor is stopping, and answers after its restart
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case proc.Peer().Past(): // the previous process of ductor served the request, or it is lost
+	case proc.Peer().Past(): // the request is from before a restart of ductor: it was served then, or it is lost
 		s.noteServed(m, nil, lostEnd(m.Method))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:

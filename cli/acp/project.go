@@ -13,19 +13,19 @@ import (
 	"ductor/cli"
 )
 
-// Project describes the settings that a project can contain for an agent. They can start programs, or let the agent act
-// without asking in any mode. If Env, Args or Meta is set, the agent runs without settings that no user has allowed.
-// Otherwise ductor runs no turn with such settings.
+// Project describes the settings that a project can contain for an agent. Such settings can start programs, or let the
+// agent act without asking in any mode. A user must allow them first. Env, Args and Meta make the agent ignore settings
+// that no user has allowed. If all three are empty, ductor refuses turns in a project with such settings.
 type Project struct {
-	Files []string          `toml:"files"` // as in cli.ProjectReader
-	Env   map[string]string `toml:"env"`   // added to the environment of its process, and
-	Args  []string          `toml:"args"`  // to its command line, while the settings are not allowed
-	// Meta is a JSON object, the field _meta of sessions. It also applies if ductor found no settings, because the
-	// agent may notice new ones while it works. "{dir}" in a text stands for the working directory.
+	Files []string          `toml:"files"` // paths of the settings; see cli.ProjectReader
+	Env   map[string]string `toml:"env"`   // environment variables that make the agent ignore the settings
+	Args  []string          `toml:"args"`  // arguments that make the agent ignore the settings
+	// Meta is a JSON object for the field _meta of a session. "{dir}" in a text stands for the working directory. Meta
+	// also applies if ductor found no settings, because settings may appear while the agent works.
 	Meta string `toml:"meta"`
 }
 
-// check returns an error if the project cannot be as described.
+// check returns an error if the description is invalid.
 func (p Project) check() error {
 	for _, name := range p.Files {
 		if clean := strings.TrimSuffix(name, "/"); clean == "" || path.IsAbs(name) || path.Clean(clean) != clean ||
@@ -43,12 +43,13 @@ func (p Project) check() error {
 	return nil
 }
 
-// excludes reports whether the agent can run without the settings.
+// excludes reports whether the agent can ignore the project's settings.
 func (p Project) excludes() bool { return len(p.Env)+len(p.Args) > 0 || p.Meta != "" }
 
-// project returns the description in Options. For a program behind a wrapper, it returns the files and the meta of the
-// catalogue, because the wrapper was started without the rest. For an unknown program, it returns the folders with the
-// names of the agent and its program.
+// project returns Options.Project if it lists files. Otherwise the catalogue may contain the program under the name
+// that the program reports. project then returns Files and Meta from the catalogue. It does not return Env and Args,
+// because the process was started without them. For an unknown program, Files are the folders with the names of the
+// agent and its program.
 func (o *Options) project() Project {
 	if len(o.Project.Files) > 0 {
 		return o.Project
@@ -60,7 +61,8 @@ func (o *Options) project() Project {
 	return p
 }
 
-// vars returns the variables that hold the agent to the mode of a request and to its project settings.
+// vars returns the environment variables that make the agent respect the permission mode, and ignore project settings
+// that no user has allowed.
 func (o *Options) vars(req cli.Request) map[string]string {
 	h, _ := o.listed(req.Permission)
 	all := map[string]string{}
@@ -77,7 +79,7 @@ func (o *Options) vars(req cli.Request) map[string]string {
 	return all
 }
 
-// projectArgs returns the arguments that exclude the settings of the project.
+// projectArgs returns the arguments that make the agent ignore the project's settings.
 func (o *Options) projectArgs(req cli.Request) []string {
 	if req.Project != cli.WithoutProject {
 		return nil
@@ -85,14 +87,14 @@ func (o *Options) projectArgs(req cli.Request) []string {
 	return o.Project.Args
 }
 
-// meta returns the field _meta of a session, or nil.
+// meta returns the value of the field _meta of a session, or nil.
 func (o *Options) meta(req cli.Request) any {
 	text := o.project().Meta
 	if req.Project == cli.WithProject || text == "" {
 		return nil
 	}
 	var value any
-	if json.Unmarshal([]byte(text), &value) != nil { // Project.check has excluded that
+	if json.Unmarshal([]byte(text), &value) != nil { // Project.check rejects invalid JSON
 		return nil
 	}
 	return inDir(value, req.Dir)
@@ -115,14 +117,14 @@ func inDir(value any, dir string) any {
 	return value
 }
 
-// checkProject returns a Failure if the project has settings that no user has allowed, and the agent cannot run without
+// checkProject returns a Failure if the project has settings that no user has allowed, and the agent cannot ignore
 // them.
 func (o *Options) checkProject(req cli.Request) error {
 	p := o.project()
 	if req.Project == cli.WithProject || p.excludes() {
 		return nil
 	}
-	home, _ := os.UserHomeDir() // without a home, the search ends at none
+	home, _ := os.UserHomeDir() // an empty home does not limit the search
 	fields, missing := cli.ReadProject(req.Dir, cli.RealPath(home), p.Files)
 	if len(fields) == 0 && missing == "" {
 		return nil
@@ -135,8 +137,8 @@ func (o *Options) checkProject(req cli.Request) error {
 		"for a consultation, a summary or a job, choose another agent", missing)
 }
 
-// checkShown returns a Failure if the request may use the settings of the project, but the agent reads files outside of
-// shown, the list of the settings that users were asked about. The next question is then about the agent's own list.
+// checkShown returns a Failure if the agent may use project settings that the user was not asked about. shown lists the
+// files that the question covered. The next question covers all files that the agent reads.
 func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 	o := proc.options()
 	files := o.project().Files
@@ -149,8 +151,8 @@ func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 		"asked about: send your message again to be asked about them", files[i])
 }
 
-// ProjectFiles implements cli.ProjectReader. Until the program behind a wrapper has reported its name, it could be any
-// agent, so the list has the files of all agents in the catalogue.
+// ProjectFiles implements cli.ProjectReader. A program that is not in the catalogue may turn out to be any agent. Until
+// it has reported its name, ProjectFiles returns the files of all agents in the catalogue.
 func (p *Provider) ProjectFiles() []string {
 	o, reported := p.opts, p.reported.Load()
 	if reported != nil {

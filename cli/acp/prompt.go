@@ -12,15 +12,15 @@ import (
 	"ductor/cli"
 )
 
-// maxImage limits the size of a picture, in bytes.
+// maxImage is the maximum size of a picture, in bytes.
 const maxImage = 20 << 20
 
-// prepare applies the settings of req and returns its prompt. Errors are either *cli.Failure or returned by
+// prepare applies the settings of req to the session and returns the prompt. Errors are *cli.Failure, or errors of
 // agentProcess.call.
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
-		err = cmp.Or( // the settings may be new
+		err = cmp.Or( // the project's settings may have changed
 			s.process.options().checkProject(req), s.process.checkShown(req, s.process.provider.ProjectFiles()))
 	}
 	if err == nil {
@@ -46,8 +46,8 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	return blocks, n, nil
 }
 
-// setModel sets the model and the effort of the session. If one of them is empty in req, the agent's own choice
-// applies.
+// setModel sets the model and the effort of the session. If req does not name one of them, the value that the agent
+// chose by itself applies.
 func (s *session) setModel(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	model := cmp.Or(string(req.Model), s.offers.model.original)
@@ -73,8 +73,8 @@ func (s *session) setModel(ctx context.Context, req cli.Request) error {
 		strings.Join(effort.ids(), ", "))
 }
 
-// blocks returns the prompt in the protocol's format. The protocol has no field for system prompts, so blocks adds them
-// to the prompt's text unless the session already contains them.
+// blocks returns the prompt in the protocol's format. The protocol has no field for system prompts. blocks therefore
+// puts them before the prompt's text, unless the session already contains them.
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.options().Agent
 	text := req.Prompt
@@ -104,7 +104,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	return blocks, nil
 }
 
-// command returns a command of the agent as a prompt. Nothing precedes the command.
+// command returns one of the agent's own commands as a prompt. Agents require the command at the start of the prompt.
 func (s *session) command(req cli.Request) ([]block, error) {
 	text := req.Prompt
 	if req.Task == cli.TaskCompact {
@@ -117,7 +117,7 @@ func (s *session) command(req cli.Request) ([]block, error) {
 	return []block{{Type: "text", Text: text}}, nil
 }
 
-// compaction returns the agent's command that shortens the context, or "" if the agent offers none.
+// compaction returns the name of the agent's command that shortens the context, or "" if the agent offers none.
 func (s *session) compaction() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,8 @@ func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 // wordJoiner is an invisible character. Agents do not remove it, because it is not white space.
 const wordJoiner = "\u2060"
 
-// AsText changes a prompt that starts with a character in marks, so that the agent does not treat it as a command.
+// AsText prevents the agent from treating a prompt as a command. If the prompt starts with a character in marks, it
+// puts an invisible character before it.
 func AsText(prompt, marks string) string {
 	begin := strings.TrimSpace(prompt)
 	if begin != "" && strings.ContainsAny(begin[:1], marks) {

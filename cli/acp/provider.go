@@ -19,16 +19,17 @@ type Provider struct {
 
 	pool *shared.Pool[*agentProcess]
 	live shared.Dialect[news]
-	// offered contains the modes of the session that was opened last. It is nil before the first session.
+	// offered contains the modes that the agent offered in the session that was opened last. It is nil before the first
+	// session.
 	offered atomic.Pointer[[]offer]
 	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
 	// process has started.
 	reported atomic.Pointer[Entry]
-	efforts  sync.Map                    // effort setting of each model, as sessions showed it: string to choice
+	efforts  sync.Map                    // effort setting of each model, as the agent reported it: model ID to choice
 	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown
-	logins   atomic.Pointer[[]cli.Login] // ways to log in that the last started process offered
-	method   atomic.Pointer[string]      // method of the last successful log-in
-	spent    spent                       // cost of the sessions
+	logins   atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
+	method   atomic.Pointer[string]      // ID of the method of the last successful log-in
+	spent    spent
 	// late is set if the agent has sent text after the reply that ended a turn.
 	late atomic.Bool
 }
@@ -110,7 +111,7 @@ func (p *Provider) Unheld(req cli.Request) string {
 	return caveat
 }
 
-// held reports whether the agent is held to the mode of a request, as far as that is known.
+// held reports whether the agent respects the permission mode of a request. It returns true if that is unknown.
 func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {
@@ -124,7 +125,7 @@ func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	return caveat, held
 }
 
-// learn records the efforts of the session's current model.
+// learn stores the efforts that the agent offers for the session's current model.
 func (p *Provider) learn(o offers) {
 	if o.model.current != "" {
 		p.efforts.Store(o.model.current, o.effort)

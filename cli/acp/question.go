@@ -9,8 +9,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// questions returns the questions of a request, or nil if the request asks for permission. Only Qwen Code sends
-// questions as permission requests, and marks them.
+// questions returns the questions of a request, or nil if the request asks for permission. Qwen Code is the only agent
+// that sends questions as permission requests; it marks them in the metadata.
 func (a *ask) questions(req cli.Request) []cli.Question {
 	if a.form != nil {
 		return a.form.questions(req)
@@ -25,9 +25,9 @@ func (c *toolCall) questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// replyTo returns the reply for a user's decision, and whether the tool then runs. The reply is nil if an answer does
-// not fit a form. The reply identifies each answer by the number of its question. If the user answers no question, the
-// reply still contains an answer that states this, because Qwen Code ends the turn if its question is rejected.
+// replyTo returns the reply for a user's decision. runs reports whether the tool then runs. The reply is nil if an
+// answer is invalid for its field of a form. If the user does not answer Qwen Code's questions, the reply still
+// contains answers that say so, because Qwen Code would end the turn otherwise.
 func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ error) {
 	if a.form != nil {
 		if r := a.form.reply(req, d); r != nil {
@@ -52,7 +52,7 @@ func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ erro
 	return result, true, err
 }
 
-// askQuestions asks the user the questions. It does so in every permission mode.
+// askQuestions asks the user the questions of a request, in every permission mode.
 func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 	if !t.Req.Attended {
 		result, _, err := a.replyTo(t.Req, cli.Decision{Reason: cli.NoUserAnswers})

@@ -12,7 +12,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// reporter converts the updates of one turn to events. It does no I/O, and the same updates result in the same events.
+// reporter converts the updates that the agent sends in one turn to events. It does no I/O. The same updates always
+// result in the same events.
 type reporter struct {
 	out    *turn.Emitter
 	dir    string
@@ -20,10 +21,10 @@ type reporter struct {
 
 	message message
 	tools   tools
-	held    string // text that may be an error; see notice
+	held    string // text that may be the error that ends the turn; see notice
 	calls   int    // number of model calls, as far as the agent reports them
 	ran     bool   // whether a tool ran
-	cut     bool   // whether the turn is to end
+	cut     bool   // whether ductor has interrupted the turn
 	denials []cli.Denial
 	fill    cli.Fill
 }
@@ -57,19 +58,19 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say adds text to the message id.
+// say adds text to the message with the given ID.
 func (r *reporter) say(id, text string) { r.out.Text(r.message.piece(id, text, r.out.Now())) }
 
-// message is the current message.
+// message is the model's message that the agent is sending.
 type message struct {
 	repeats
-	block  int  // number of the current block; a tool starts a new block
-	parted bool // the next text starts a new block
+	block  int  // number of the current block; text after a tool starts a new block
+	parted bool // whether the next text starts a new block
 	key    string
 }
 
-// piece returns the new part of a text, and the key of its message. id is the agent's ID of the message. Text after a
-// tool starts a new paragraph, even within a message.
+// piece returns the part of text that is not a repetition, and the key of its message for turn.Emitter. id is the
+// agent's ID of the message. Text after a tool gets a new key, even within a message.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -79,33 +80,33 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the held text and releases it. The message ended before the text had repeated all of the earlier text.
+// held returns the text that was held back as a possible repetition, with the key of its message. The message has
+// ended, so the text is no repetition.
 func (m *message) held() (key, text string) {
 	text = m.again
 	m.repeats = repeats{}
 	return m.key, text
 }
 
-// repeats removes repeated text from one message. If the model's stream breaks, the agent pauses, queries the model
-// again and sends the beginning of the message a second time. Text that repeats without a pause comes from the model
-// and stays.
+// repeats removes repeated text from one message. After the model's stream broke, the agent pauses, queries the model
+// again and sends the beginning of the message a second time. Text that the model repeats without a pause stays.
 type repeats struct {
 	said  []byte
-	last  time.Time // time of the last piece
-	anew  bool      // the next text may repeat the beginning of the message
-	again string    // held text since the pause: said starts with it
+	last  time.Time // time of the last text
+	anew  bool      // whether the next text may repeat the beginning of the message
+	again string    // text since the pause, held back while it equals the beginning of said
 }
 
-// repeatPause is the minimum pause before a repetition. Gemini and Qwen Code wait one second before they query the
-// model again, but ductor may notice a shorter pause.
+// repeatPause is the shortest pause after which text may be a repetition. Gemini and Qwen Code wait one second before
+// they query the model again. The limit is lower because the pause can appear shorter to ductor.
 const repeatPause = 700 * time.Millisecond
 
-// fresh returns the new part of a text. It holds back text that may be the start of a repetition until more text
-// decides.
+// fresh returns the part of text that is not a repetition. It holds back text that may be the start of a repetition
+// until more text arrives.
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
 		r.anew = true
-		if begins(text, string(r.said)) { // the second attempt failed too
+		if begins(text, string(r.said)) { // the agent starts the repetition again
 			r.again = ""
 		}
 	}
@@ -121,10 +122,10 @@ func (r *repeats) fresh(text string, now time.Time) string {
 	return text
 }
 
-// begins reports whether one of a and b is a prefix of the other.
+// begins reports whether a is a prefix of b, or b of a.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// emitHeldRepeat emits the held text of the message.
+// emitHeldRepeat emits the text that was held back as a possible repetition.
 func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
 
 // tool handles a tool call, or an update of a tool call.
@@ -143,7 +144,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 }
 
-// call merges the agent's data into the known state of a tool call, and returns the state.
+// call merges new data from the agent into the stored state of a tool call. It returns that state.
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools.all[c.ID]
 	if t == nil {
@@ -157,7 +158,7 @@ func (r *reporter) call(c toolCall) *tool {
 	return t
 }
 
-// startTool emits that a tool runs.
+// startTool emits the start of a tool, if it was not emitted before, and records that the tool runs.
 func (r *reporter) startTool(t *tool) {
 	r.showTool(t)
 	if t.phase == toolWaits {
@@ -165,7 +166,7 @@ func (r *reporter) startTool(t *tool) {
 	}
 }
 
-// showTool emits the last known state of a tool, which may still wait for permission.
+// showTool emits the start of a tool, or a change of it. The tool may still wait for permission.
 func (r *reporter) showTool(t *tool) {
 	before := t.shown
 	t.shown = t.began(r.dir)
@@ -199,7 +200,7 @@ func (r *reporter) endTool(t *tool, status string) {
 	r.out.ToolEnd(end)
 }
 
-// deny emits that a tool was denied.
+// deny emits that a tool was denied, and records the reason for the turn's result.
 func (r *reporter) deny(t *tool, why string) {
 	r.showTool(t)
 	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})

@@ -8,7 +8,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// outcome returns the result of the turn: the agent's own result, unless ductor interrupted the turn.
+// outcome returns the result of the turn. If the turn failed after ductor interrupted it, the failure is the reason of
+// the interrupt.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
 	var r cli.Result
 	if t.reply != nil {
@@ -21,7 +22,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 	return cut
 }
 
-// replied returns the result from the agent's reply to the prompt.
+// replied returns the result that the agent's reply to the prompt contains.
 func (t *liveTurn) replied() cli.Result {
 	o := t.s.process.options()
 	if t.reply.Error != nil {
@@ -60,9 +61,9 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble returns the hidden failure of a turn with one model call, or nil. It is for agents with HidesTrouble,
-// which end a failed turn normally. Such an agent reports tokens only at the end of a call, so an answer without tokens
-// was cut off.
+// hiddenTrouble returns the failure of a turn that the agent ended normally although it failed, or nil. It is for
+// agents with Quirks.HidesTrouble and turns with one model call. Such an agent reports the used tokens at the end of
+// the call, so an answer without tokens was cut off.
 func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
@@ -73,7 +74,7 @@ func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	return nil
 }
 
-// counted returns a result with the usage and cost of the turn, as far as the agent reports them.
+// counted returns a result with the token usage of the turn, as far as the agent reports it.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
 	switch u, q := p.Usage, p.Meta.Quota; {
@@ -103,6 +104,6 @@ func (s *session) counted(p prompted) cli.Result {
 	return r
 }
 
-// picksModel reports whether an ID such as "auto" lets Gemini choose the model. Gemini then reports the chosen model
-// for the first call of a turn, and counts later calls under the ID.
+// picksModel reports whether the ID, such as "auto", lets Gemini choose the model. Gemini then reports the chosen model
+// for the first call of a turn, but counts later calls under this ID.
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

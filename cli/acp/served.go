@@ -14,18 +14,19 @@ import (
 	"ductor/cli/rpc"
 )
 
-// served is a file access or a command that ductor performed for the agent, or the end of such a command.
+// served is a request that ductor performed for the agent: a file access or a command. It may also be the end of such a
+// command.
 type served struct {
 	call     toolCall // empty for the end of a command
-	terminal string   // terminal of the command; empty for a file
+	terminal string   // ID of the command's terminal; empty for a file access
 	end      *cli.ToolEnded
 	change   *cli.FileChanged
 }
 
-// servedPrefix begins the tool IDs of served requests that have their own line on the card.
+// servedPrefix is the prefix of the tool IDs of requests that users see as separate tools.
 const servedPrefix = "served-"
 
-// inShell matches a shell with the flag that precedes a script.
+// inShell matches a shell with the flag that precedes a script, such as "bash -c".
 var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
 
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
@@ -40,14 +41,14 @@ func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 	})
 }
 
-// noteServed shows a served request, with its result, in the running turn.
+// noteServed reports a request that ductor performed for the agent, with its result, to the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
 	var p struct {
 		Path    string   `json:"path"`
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // an unreadable request has an err
+	_ = json.Unmarshal(m.Params, &p) // if the parameters are unreadable, err is set
 	n := served{end: &cli.ToolEnded{}}
 	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
 	switch m.Method {
@@ -79,7 +80,8 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
-// maxDiffed limits the size of the texts that ductor compares, in bytes.
+// maxDiffed limits the diffs that ductor computes: the old and the new text of a file together have at most this many
+// bytes.
 const maxDiffed = 1 << 20
 
 // changeOf returns the change that a write made.
@@ -92,7 +94,7 @@ func changeOf(w workspace.WriteResult) *cli.FileChanged {
 	return change
 }
 
-// lostEnd returns the error of a request that the previous process of ductor served. Only the result of a command is
+// lostEnd returns the error to report for a request from before a restart of ductor. Only for a command the result is
 // unknown.
 func lostEnd(method string) error {
 	if method == workspace.MethodRun {
@@ -103,16 +105,16 @@ func lostEnd(method string) error {
 
 // command is a command that ductor runs for the agent.
 type command struct {
-	tool *tool          // tool whose line shows the command; nil before it is known
+	tool *tool          // tool call that needs the command; nil if it is not yet known
 	end  *cli.ToolEnded // nil while the command runs
 }
 
-// serve emits the events of a served request.
+// serve emits the events of a request that ductor performed for the agent.
 func (r *reporter) serve(n *served) {
 	c := r.tools.commands[n.terminal]
 	c.end = cmp.Or(n.end, c.end)
 	if n.call.ID != "" {
-		c.tool = r.lineOf(n)
+		c.tool = r.toolOf(n)
 	}
 	if n.terminal != "" {
 		r.tools.commands[n.terminal] = c
@@ -127,10 +129,11 @@ func (r *reporter) serve(n *served) {
 	}
 }
 
-// lineOf returns the tool whose line shows a served request: the running tool that needs it, or a new one.
-func (r *reporter) lineOf(n *served) *tool {
+// toolOf returns the running tool call that needs the request. If no tool call needs it, users see the request as a
+// separate tool.
+func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // for example, to show the diff of an edit
+		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // for example, to compute a diff
 		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
@@ -142,12 +145,12 @@ func (r *reporter) lineOf(n *served) *tool {
 		}
 	}
 	own := r.call(n.call)
-	delete(r.tools.running, n.call.ID) // a served request covers no other
+	delete(r.tools.running, n.call.ID) // a request cannot need another request
 	r.startTool(own)
 	return own
 }
 
-// covers reports whether a tool needs the served request step: both run the same command, or use the same file.
+// covers reports whether the tool call needs the request in step: both run the same command, or use the same file.
 func (t *tool) covers(step toolCall, dir string) bool {
 	if step.ToolKind == kindRun {
 		return t.command() == (&tool{call: step}).command()
@@ -158,7 +161,8 @@ func (t *tool) covers(step toolCall, dir string) bool {
 	})
 }
 
-// ended returns the end of the command that a tool ran in a terminal, or nil. It also forgets the tool's terminals.
+// ended returns the end of the command that ductor ran for a tool, or nil if it ran none. It forgets the tool's
+// terminals.
 func (r *reporter) ended(t *tool) (end *cli.ToolEnded) {
 	for _, c := range t.call.Content {
 		if c.Terminal != "" {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	historyWait  = 5 * time.Second        // limit for the replay of a loaded session
-	historyQuiet = 150 * time.Millisecond // silence that also ends the replay
-	byeWait      = 500 * time.Millisecond // limit for the answer to session/close
+	historyWait  = 5 * time.Second        // maximum time for the replay of a loaded session
+	historyQuiet = 150 * time.Millisecond // silence that ends the replay
+	byeWait      = 500 * time.Millisecond // maximum time for the response to session/close
 )
 
-// live is the cli.Session of a session.
+// live implements cli.Session.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -31,40 +31,40 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// session is a session in a process of the agent. It implements shared.AgentSession.
+// session is one session of the agent, in one of its processes. It implements shared.AgentSession.
 type session struct {
 	live      *shared.Session[news]
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
-	shown     []string             // the agent's ProjectFiles before this process started, from which users saw the settings
+	shown     []string             // files that the user's question about the project's settings covered; see checkShown
 	workspace *workspace.Workspace // serves files and commands to the agent
-	adopted   note                 // note of the turn to resume
+	adopted   note                 // state of the turn to resume after a restart of ductor
 
 	mu     sync.Mutex
 	offers offers
 	past   past
 }
 
-// past is the state of a session from its earlier turns.
+// past is state from the earlier turns of a session.
 type past struct {
-	instructed string // instructions that the session contains
-	absent     bool   // the user was warned about servers that the agent cannot reach
+	instructed string // system prompts that the session already contains
+	absent     bool   // whether the user was warned about tool servers that the agent cannot reach
 	totals     cli.Usage
-	spent      *float64 // in US dollars, as the agent reports it; nil if unknown
+	spent      *float64 // cost in US dollars, as the agent reports it; nil if unknown
 	late       late
 }
 
-// offers are the options that an agent offers in a session, with their current values.
+// offers contains the options that the agent offers in a session, with their current values.
 type offers struct {
 	options             configOptions
 	model, mode, effort choice
-	effortSet           bool // ductor changed the effort that the agent chose
+	effortSet           bool // whether ductor changed the effort that the agent chose
 	commands            []cli.AgentCommand
-	title               string // title of the session
+	title               string
 }
 
-// join returns a new session in a suitable process of the pool.
+// join creates a session in a process of the pool that suits the request.
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
 	if err := p.opts.checkProject(req); err != nil {
@@ -104,7 +104,7 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	o := s.process.options() // they may know more than those of the provider
+	o := s.process.options() // the options of the process also contain the quirks of its program
 	if err := cmp.Or(o.checkProject(req), s.process.checkShown(req, s.shown)); err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request sends a request that creates or loads a session. If the agent requires a log-in that needs no user, request
-// logs in and repeats the request.
+// request sends a request that creates or loads a session. If the agent requires a log-in, request logs in by a method
+// that needs no user, and repeats the request.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
 	err error) {
 	err = s.process.call(ctx, method, params, &got)
@@ -158,7 +158,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 	return got, s.process.call(ctx, method, params, &got)
 }
 
-// load loads a session of an earlier process. It drops the history that the agent replays.
+// load resumes a session that was created in an earlier process. It drops the history that the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
 	o, caps := s.process.options(), s.process.hello.Capabilities
 	method := methodLoad
@@ -191,8 +191,8 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// passHistory waits for the end of a loaded session's replay. Some agents continue the replay after they have answered
-// the request.
+// passHistory waits until the agent has replayed the history of a loaded session. Some agents continue the replay after
+// they have responded to the request.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
@@ -219,8 +219,8 @@ func (s *session) passHistory(ctx context.Context) {
 	}
 }
 
-// offered records the options that the agent offers. If the agent lists modes only for new sessions, a loaded session
-// gets the modes of the last new session.
+// offered records the options that the agent offers in the session. Some agents list their modes only for new sessions.
+// A loaded session then gets the modes of the last new session.
 func (s *session) offered(got gotSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,8 @@ func (s *session) offered(got gotSession) {
 	}
 }
 
-// register registers s under the agent's ID. It returns a Failure if another conversation uses that session.
+// register makes the process deliver the messages of the session with this ID to s. It returns a Failure if another
+// conversation uses the session.
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
@@ -249,7 +250,8 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes a message of size bytes to the running turn. It returns false if no turn is running.
+// deliver passes a message to the running turn. size is its size in bytes, and end the offset after it in the agent's
+// output. deliver returns false if no turn is running.
 func (s *session) deliver(n news, end int64, size int) bool {
 	if n.update != nil && s.observe(n.update) {
 		return true
@@ -261,7 +263,8 @@ func (s *session) deliver(n news, end int64, size int) bool {
 	return taken
 }
 
-// observe records the options and the mode in an update. It reports whether the update is thereby handled completely.
+// observe records changed options, modes and costs from an update. It returns true if the turn does not need the
+// update.
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +277,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case s.process.options().quirks.changesMode(u):
-		s.offers.mode.current = "" // the model could have written such a text, so ductor does not trust the named mode
+		s.offers.mode.current = "" // the model could have written this text, so ductor does not trust it
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()
@@ -285,13 +288,12 @@ func (s *session) observe(u *update) bool {
 	return false
 }
 
-// Changed passes a change of the process's output on to the turn.
 func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
 func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
 
-// Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken, because the processes of
-// that turn cannot be distinguished from the processes of other sessions.
+// Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken, because ductor cannot
+// distinguish the processes of that turn from those of other sessions.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.showLate()
 	s.mu.Lock()

@@ -10,28 +10,29 @@ import (
 	"ductor/cli"
 )
 
-// This file finds the parts of an edit's input that the card already shows as changes. The input often repeats the
-// file, the diff, and the old and the new text.
+// This file finds the fields of an edit's input that users need not see, because ductor already shows them as a diff.
+// The input often contains the path, the diff, and the old and the new text.
 
-// pathKeys returns the names of path fields in an edit's input, as bareKey returns them.
+// pathKeys returns the names that agents use for path fields in an edit's input, in the form of bareKey.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
 func diffKeys() []string { return []string{"diff", "patch"} }
 
-// bareKey returns the last part of a leaf's name in lower case, without underscores.
+// bareKey returns the last part of a field's name, in lower case and without underscores.
 func bareKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
 }
 
-// group is a JSON object within an input: its name, and its values by their bareKey.
+// group is a JSON object within an input: its name, and the values of its fields. The keys of the map are the results
+// of bareKey.
 type group struct {
 	name   string
 	values map[string]string
 }
 
-// parentOf returns the name of the object that contains a leaf.
+// parentOf returns the name of the object that contains the field with the given name.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf returns the objects of an input in order. at maps the name of each object to its index.
+// groupsOf returns all objects of an input, in order. at maps the name of an object to its index in all.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -44,8 +45,7 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits returns the edits of an input that contains diffs instead of texts. An input with several files also
-// repeats all files in one diff.
+// givenEdits returns the edits of an input that contains diffs instead of the old and new texts.
 func givenEdits(input json.RawMessage) (list []toolContent) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
@@ -65,7 +65,7 @@ func givenEdits(input json.RawMessage) (list []toolContent) {
 	return list
 }
 
-// kindOfDiff returns the kind of change that a diff makes, in the protocol's words. It returns "" for an update.
+// kindOfDiff returns the kind of change that a diff makes, as the protocol names it. It returns "" for an update.
 func kindOfDiff(diff string) string {
 	heading := "\n" + strings.TrimSuffix(diff, cli.Hunks(diff))
 	switch {
@@ -77,7 +77,8 @@ func kindOfDiff(diff string) string {
 	return ""
 }
 
-// plainHeading reports whether the lines before the first hunk of a diff name only an ordinary file at path.
+// plainHeading reports whether the lines before the first hunk of a diff contain only the names of the file at path. It
+// returns false for anything else, such as a rename or a changed file mode.
 func plainHeading(diff, path string) bool {
 	for line := range strings.Lines(strings.TrimSuffix(diff, cli.Hunks(diff))) {
 		line = strings.TrimSpace(line)
@@ -97,8 +98,8 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether name, from the heading of a diff, names the file at an absolute path. name may be only the end
-// of the path.
+// headed reports whether name, from the heading of a diff, refers to the file at the absolute path. name may be only
+// the end of the path.
 func headed(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
@@ -106,7 +107,7 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns the fields of the input, by name, that the card shows completely as changes.
+// shownInput returns the fields of the input whose values the displayed diffs already contain, by name.
 func (t *tool) shownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -130,21 +131,21 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// If the input has several files, its field "diff" repeats the patches of all files.
+	// If the input contains several files, its field "diff" repeats the patches of all of them.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
 	return shown
 }
 
-// about reports whether one of the object's values names the file.
+// about reports whether the object refers to the file at path.
 func (g group) about(dir, path string) bool {
 	return slices.ContainsFunc(pathKeys(), func(key string) bool {
 		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
 	})
 }
 
-// shows reports whether the edit c shows the value of the object's field key.
+// shows reports whether the displayed diff of c already contains the value of the object's field with the name key.
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
@@ -169,7 +170,7 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 	return false
 }
 
-// replaces reports whether before turns into after by replacing the object's old text with its new text.
+// replaces reports whether replacing the object's old text by its new text turns before into after.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {
@@ -183,7 +184,7 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title names only the file, and perhaps the beginnings of the old and the new text.
+// entitled reports whether a title only names the file. The beginnings of the old and the new text may follow the name.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

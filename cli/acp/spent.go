@@ -7,18 +7,18 @@ import (
 	"ductor/cli"
 )
 
-// maxSpent is the maximum number of sessions in spent.
 const maxSpent = 256
 
-// spent stores the last reported cost of each session. Agents do not report the cost when they resume a session. The
-// zero value is ready to use.
+// spent stores the last reported cost of each session, because agents do not report the cost when they resume a
+// session. The zero value is ready to use.
 type spent struct {
 	mu     sync.Mutex
 	totals map[cli.AgentSessionID]float64 // in US dollars
-	order  []cli.AgentSessionID           // the most recently reported session last
+	order  []cli.AgentSessionID           // least recently reported session first
 }
 
-// record stores the cost of a session. If there are too many, it removes the least recently reported session.
+// record stores the cost of a session. If there are more than maxSpent sessions, it removes the one that was reported
+// least recently.
 func (s *spent) record(id cli.AgentSessionID, total float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	listWait  = 15 * time.Second // limit for the agent to start and to list its sessions
-	listPages = 10               // pages of the agent's list
-	listMost  = 15               // sessions for users
+	listWait  = 15 * time.Second // maximum time for starting the agent and listing its sessions
+	listPages = 10               // maximum number of pages that ductor requests
+	listMost  = 15               // maximum number of sessions that users see
 )
 
-// listed is the answer to methodList.
+// listed is the response to methodList.
 type listed struct {
 	Sessions []struct {
 		ID      string `json:"sessionId"`
@@ -37,12 +37,12 @@ type listParams struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// idShape matches session IDs that are safe as an argument of a command.
+// idShape matches session IDs that are safe as a command-line argument.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. It starts the agent and asks for the list. It returns no sessions if the
+// StoredSessions implements cli.SessionKeeper. It starts the agent to query its sessions. It returns no sessions if the
 // agent cannot list them.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	if can := p.lists.Load(); can != nil && !*can {
@@ -59,7 +59,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 		return nil, err
 	}
 	var all []cli.StoredSession
-	if err = proc.options().checkProject(req); err == nil { // it may be another program than was known
+	if err = proc.options().checkProject(req); err == nil { // it may be another agent than expected
 		all, err = proc.sessionsOf(ctx, dir)
 	}
 	return all, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Unused))
@@ -79,7 +79,7 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 				continue
 			}
 			title := cmp.Or(cli.OneLine(s.Title, maxLabel), s.ID)
-			used, _ := time.Parse(time.RFC3339, s.Updated) // an unknown time is the oldest
+			used, _ := time.Parse(time.RFC3339, s.Updated) // an unreadable time counts as the oldest
 			all = append(all, cli.StoredSession{
 				Agent: proc.options().Agent, ID: cli.AgentSessionID(s.ID), Dir: dir,
 				First: title, Last: title, Used: used,
@@ -92,7 +92,7 @@ func (proc *agentProcess) sessionsOf(ctx context.Context, dir string) (all []cli
 	return all[:min(len(all), listMost)], nil
 }
 
-// ResumeCommand implements cli.SessionKeeper with Entry.Resume of the catalogue.
+// ResumeCommand implements cli.SessionKeeper. It uses Entry.Resume of the catalogue.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) (words []string) {
 	for _, word := range p.opts.known.Resume {
 		if word == p.opts.known.Command {

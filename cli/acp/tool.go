@@ -15,7 +15,7 @@ import (
 
 const maxTitle = 200
 
-// Kinds of tools in the protocol.
+// Kinds of tools that the protocol defines.
 const (
 	kindRead   = "read"
 	kindSearch = "search"
@@ -25,41 +25,40 @@ const (
 	kindDelete = "delete"
 	kindMove   = "move"
 	kindRun    = "execute"
-	kindSwitch = "switch_mode" // a plan that needs approval
+	kindSwitch = "switch_mode" // the agent wants to leave plan mode, and its plan needs approval
 )
 
-// toolPhase is the state of a tool call.
 type toolPhase string
 
-// Phases of a tool call.
+// States of a tool call.
 const (
-	toolNamed   toolPhase = ""        // the agent mentioned it
+	toolNamed   toolPhase = ""        // the agent mentioned the tool call
 	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and the tool waits for permission
-	toolRuns    toolPhase = "runs"    // ToolStarted was emitted
+	toolRuns    toolPhase = "runs"    // ToolStarted was emitted, and the tool runs
 	toolEnded   toolPhase = "ended"   // ToolEnded was emitted
 	toolRefused toolPhase = "refused" // the tool was denied
 )
 
-// tool is the known state of a tool call.
+// tool is the stored state of a tool call.
 type tool struct {
-	call     toolCall // as the agent described it
+	call     toolCall // the agent's description, merged from all its updates
 	name     string
 	phase    toolPhase
-	shown    cli.ToolStarted // event that describes the tool to users
-	planFile string          // file of the plan that needs approval, if the agent does not send the plan
+	shown    cli.ToolStarted // the event that users saw
+	planFile string          // path of the plan that needs approval, if the agent does not send the plan itself
 	printed  string          // output of a command that the agent runs in its own terminal
 	exit     *int            // exit code of that command
 
-	wrote, terminals []string // files that ductor wrote for the tool, and terminals of its commands
+	wrote, terminals []string // paths of files that ductor wrote for the tool, and IDs of the terminals of its commands
 }
 
-// tools contains the tools of a turn by ID, and the commands that ductor runs for the agent by terminal.
+// tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.
 type tools struct {
-	all, running map[string]*tool // running contains the tools that have not ended
+	all, running map[string]*tool // running contains the tool calls that have not ended
 	commands     map[string]command
 }
 
-// merge adds new data from the agent about the call.
+// merge adds new data from the agent to the stored description of the call. name is ToolQuirks.Name; it may be nil.
 func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.call.ToolKind, t.call.Title = cmp.Or(c.ToolKind, t.call.ToolKind), cmp.Or(c.Title, t.call.Title)
 	if given(c.Input) {
@@ -87,8 +86,8 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.name = cmp.Or(own, t.call.ToolKind, "tool")
 }
 
-// watchTerminal records output and exit code of a command that the agent runs in its own terminal. The protocol has no
-// fields for them; the adapters of Codex and Claude use the metadata.
+// watchTerminal records the output and the exit code of a command that the agent itself runs in a terminal. The
+// protocol has no fields for them. The adapters of Codex and Claude send them in the metadata.
 func (t *tool) watchTerminal(meta json.RawMessage) {
 	var news struct {
 		Delta struct {
@@ -110,8 +109,8 @@ func (t *tool) watchTerminal(meta json.RawMessage) {
 // given reports whether the agent sent a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// command returns the command line that a tool runs. It returns "" if the agent does not send it as one text; the title
-// then contains it.
+// command returns the command line that the tool runs. Some agents do not send it as one text; command then returns "",
+// and the title contains the command line.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
@@ -122,14 +121,14 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether the model is still generating the input of the tool that c names. OpenCode sends the
-// directory of a command before the rest of the input.
+// lacksInput reports whether the model is still generating the tool's input when the agent sends the update c. OpenCode
+// sends the directory of a command before the rest of the input.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
-// began returns the tool's ToolStarted. If a tool reads or changes one file, the title is the file's path without the
-// agent's own words.
+// began returns the ToolStarted event of the tool. If the tool uses exactly one file, the title is usually the file's
+// path instead of the agent's title.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.call.Title
 	switch questions := t.call.questions(); {
@@ -144,7 +143,7 @@ func (t *tool) began(dir string) cli.ToolStarted {
 		}
 	}
 	input := t.call.Input
-	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command only as the title
+	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command only in the title
 		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // strings can always be encoded
 	}
 	return cli.ToolStarted{
@@ -152,7 +151,8 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 }
 
-// over returns the tool's ToolEnded. Agents often do not report whether a completed command succeeded.
+// over returns the ToolEnded event of the tool. failure is ToolQuirks.Failure; it may be nil. If it is unknown whether
+// a command succeeded, the event contains the error cli.ToolUntold.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun
@@ -162,7 +162,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // an agent with quirks reports at least failures
+	switch silent := failure != nil && end.Output == ""; { // a failed command would print something
 	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
@@ -188,8 +188,8 @@ func (t *tool) exitCode() *int {
 	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
 }
 
-// text returns the output of the tool. Agents send raw output as a string, as an object with a string, or as any other
-// value.
+// text returns the output of the tool. Agents send raw output as a string, as an object that contains a string, or as
+// any other JSON value.
 func (t *tool) text() string {
 	text := t.call.Content.text()
 	if text != "" || len(t.call.Output) == 0 || json.Unmarshal(t.call.Output, &text) == nil {
@@ -201,11 +201,11 @@ func (t *tool) text() string {
 		Stdout  string `json:"stdout"`
 		Error   string `json:"error"`
 	}
-	_ = json.Unmarshal(t.call.Output, &named) // members that are no text do not matter
+	_ = json.Unmarshal(t.call.Output, &named) // fields of other types do not matter
 	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.call.Output))
 }
 
-// changes returns the changes that the tool makes, or would make.
+// changes returns the file changes that the tool makes, or would make if it were allowed.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
 	for _, c := range t.edits() {
@@ -214,8 +214,8 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 	return list
 }
 
-// edits returns the diffs of the tool. Some agents send diffs in the input, instead of the changed texts or in addition
-// to them.
+// edits returns the diffs of the tool. Some agents send diffs in the tool's input, instead of the changed texts or in
+// addition to them.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
 	for _, c := range t.call.Content {
@@ -248,7 +248,7 @@ func (c toolContent) change() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// before returns the text before a change.
+// before returns the old text of a diff.
 func (c toolContent) before() string {
 	if c.OldText == nil {
 		return ""
@@ -262,20 +262,20 @@ func (c toolContent) diff() string {
 		return c.hunks
 	}
 	before, after := c.before(), c.NewText
-	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // may be a part of a file
+	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // may be parts of a file
 		before += "\n"
 		if after != "" {
 			after += "\n"
 		}
 	}
 	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // lines of a text can always be written
+	if err != nil { // cannot happen: the edits fit the text
 		return ""
 	}
 	return strings.TrimPrefix(diff, "--- \n+++ \n")
 }
 
-// paths returns the files that the tool uses.
+// paths returns the paths of the files that the tool uses.
 func (t *tool) paths() []string {
 	var list []string
 	for _, c := range t.call.Content {

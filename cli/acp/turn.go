@@ -23,10 +23,10 @@ type liveTurn struct {
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
 	blocks    []block
-	warning   cli.Event    // warning about pictures, or nil
-	reply     *rpc.Message // reply that ended the turn
+	warning   cli.Event    // warning that the model cannot read the pictures, or nil
+	reply     *rpc.Message // the agent's reply to the prompt, which ends the turn
 	inTool    bool         // whether a tool ran or waited for permission when the turn was interrupted
-	withdrawn []string     // IDs of requests that the agent withdrew lately
+	withdrawn []string     // IDs of requests that the agent recently withdrew
 
 	// s.mu guards the following fields.
 	permission cli.PermissionMode // mode that was set during the turn; empty for the initial mode
@@ -72,7 +72,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	return l, err
 }
 
-// nameAbsent warns once about servers that the agent cannot reach.
+// nameAbsent warns the user once about tool servers that the agent cannot reach.
 func (s *session) nameAbsent(t *shared.Turn[news]) {
 	s.mu.Lock()
 	named := s.past.absent || s.process.hello.Capabilities.MCP.HTTP
@@ -159,7 +159,8 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// askAgain asks the user again about a tool call that the agent has changed since. It ignores a call that has ended.
+// askAgain asks the user again if the agent has changed the tool call since the user saw it. It ignores a call that has
+// ended.
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
 		return call != "" && a.tool.call.ID == call && a.tool.phase != toolEnded && a.changed()
@@ -170,7 +171,8 @@ func (t *liveTurn) askAgain(call string) {
 	}
 }
 
-// asked decides a request by the permission mode, or asks a user.
+// asked decides a request by the permission mode, or asks a user. If the request was answered before ductor was
+// restarted, asked only emits the events of that answer.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
@@ -201,7 +203,7 @@ func (t *liveTurn) asked(a *ask) {
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
-	default: // a user decides; if the agent offers only permanent options, the card explains why allowing is impossible
+	default: // a user decides; if the agent offers only permanent options, the event explains why users cannot allow it
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
@@ -210,8 +212,8 @@ func (t *liveTurn) asked(a *ask) {
 	}
 }
 
-// answer sends a user's decision to the agent. It asks again if the agent has changed the call in the meantime, or if
-// an answer does not fit a form.
+// answer sends a user's decision to the agent. It asks the user again if the agent has changed the tool call in the
+// meantime, or if an answer is invalid for its field of a form.
 func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
@@ -235,14 +237,14 @@ func (t *liveTurn) answer(d *decided) {
 		t.s.mu.Unlock()
 	}
 	t.decided(d)
-	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // other code notices if the agent has exited
+	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // other code detects the exit of the agent
 		if err == nil {
 			t.noteAnswered(*d)
 		}
 	})
 }
 
-// decided emits the events of a user's decision.
+// decided emits the events that follow from a user's decision.
 func (t *liveTurn) decided(d *decided) {
 	switch {
 	case d.ask.form != nil:
@@ -253,8 +255,8 @@ func (t *liveTurn) decided(d *decided) {
 	}
 }
 
-// Interrupt asks the agent to end the turn. It also cancels open requests, because the agent ends the turn only after
-// their answers.
+// Interrupt implements shared.AgentTurn. It also cancels open requests, because the agent cannot end the turn before
+// they are answered.
 func (t *liveTurn) Interrupt() error {
 	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
@@ -266,12 +268,13 @@ func (t *liveTurn) Interrupt() error {
 	return err
 }
 
-// End implements shared.AgentTurn. If a turn that ran tools was interrupted, its process ends after its other turns,
-// and another process resumes the sessions by ID. The reason: the protocol has no environment per session, so ductor
-// cannot distinguish the tools' processes from processes of other sessions.
+// End implements shared.AgentTurn. If an interrupted turn ran tools, processes of these tools may still run. ductor
+// cannot distinguish them from processes of other sessions, because the protocol has no environment per session. The
+// agent's process therefore ends after its other turns, and another process resumes the sessions.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	// The session of a replaced turn can continue if the agent ended the turn and no tool runs. Otherwise Gemini's
-	// model would reject the next message, because a tool call lacks its result.
+	// After the user has replaced the turn by another prompt, the session can continue if the agent has ended the turn
+	// and no tool runs. Otherwise Gemini's model would reject the next message, because the result of a tool call is
+	// missing.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
@@ -285,11 +288,10 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseIdle, shared.EndOver
 }
 
-// whole reports whether the agent ended the turn without an interrupt. The last text of the answer may then still
-// follow.
+// whole reports whether the agent ended the turn without an interrupt. The end of the answer may arrive after that.
 func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 
-// Late implements shared.AgentTurn. It handles messages that arrive with the end of the turn or after it.
+// Late implements shared.AgentTurn. Messages can arrive together with the end of the turn or after it.
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
@@ -315,8 +317,8 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 		r.Fill.SpentUSD = now
 	}
 	switch {
-	case before == nil || now == nil: // the cost of this turn alone is unknown
-	case *now < *before: // the agent restarted its total
+	case before == nil || now == nil: // the cost of this turn is unknown
+	case *now < *before: // the agent started to count from zero again
 		r.CostUSD = *now
 	default:
 		r.CostUSD = *now - *before
@@ -326,14 +328,14 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember emits PromptAccepted for agents with Forgets, unless the agent has removed the prompt. Such an agent removes
-// the prompt if the turn was stopped outside of a tool, or failed before a tool ran.
+// remember emits PromptAccepted for agents with Quirks.Forgets, unless the agent has removed the prompt from its
+// session. Such an agent removes the prompt if the turn was interrupted while no tool ran, or failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:
 	case t.reply != nil && (t.Loop.Cut() && !t.inTool || !t.Loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
-		t.s.past.instructed = "" // the agent forgot the instructions together with the prompt
+		t.s.past.instructed = "" // the agent removed the instructions together with the prompt
 		t.s.mu.Unlock()
 	case t.reply != nil, t.reporter.ran, t.Out.Answer() != "":
 		t.Out.Accepted()

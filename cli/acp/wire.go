@@ -9,10 +9,10 @@ import (
 	"ductor/cli/rpc"
 )
 
-// protocolVersion is the supported version of the protocol.
+// protocolVersion is the version of the protocol that ductor speaks.
 const protocolVersion = 1
 
-// Methods of an agent.
+// Methods that ductor calls on the agent.
 const (
 	methodInitialize = "initialize"
 	methodLogin      = "authenticate"
@@ -29,11 +29,11 @@ const (
 	methodDelete     = "session/delete"
 )
 
-// Methods of a client.
+// Methods that the agent calls on ductor.
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
-	methodCancelRequest = "$/cancel_request" // also a method of agents
+	methodCancelRequest = "$/cancel_request" // ductor calls it, too
 	methodElicit        = "elicitation/create"
 	methodElicited      = "elicitation/complete"
 )
@@ -75,13 +75,13 @@ type initialized struct {
 // sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
 	SessionID string   `json:"sessionId,omitempty"`
-	Dir       string   `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
+	Dir       string   `json:"cwd,omitempty"` // this field and the next three create or load a session
 	Dirs      []string `json:"additionalDirectories,omitempty"`
 	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
 	Meta      any      `json:"_meta,omitempty"`
 	ModeID    string   `json:"modeId,omitempty"`
 	ModelID   string   `json:"modelId,omitempty"`
-	MethodID  string   `json:"methodId,omitempty"` // for authenticate
+	MethodID  string   `json:"methodId,omitempty"` // for methodLogin
 	Prompt    []block  `json:"prompt,omitempty"`
 }
 
@@ -109,7 +109,7 @@ type mcpVariable struct {
 type gotSession struct {
 	SessionID string        `json:"sessionId"`
 	Options   configOptions `json:"configOptions"`
-	Modes     *struct {     // Modes and Models are of older agents
+	Modes     *struct {     // older agents send Modes and Models instead of Options
 		Current   string       `json:"currentModeId"`
 		Available configValues `json:"availableModes"`
 	} `json:"modes"`
@@ -119,7 +119,7 @@ type gotSession struct {
 	} `json:"models"`
 }
 
-// block is a piece of content. Type determines which fields are used.
+// block is a piece of content. Type determines which of the other fields are used.
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
@@ -128,7 +128,7 @@ type block struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// text returns the content as text. For content of other types it returns a name.
+// text returns the block as text. For a block of another type it returns a placeholder.
 func (b block) text() string {
 	switch b.Type {
 	case "text":
@@ -141,7 +141,7 @@ func (b block) text() string {
 	return "[" + b.Type + "]"
 }
 
-// prompted is the reply to a prompt.
+// prompted is the response to a prompt.
 type prompted struct {
 	StopReason string `json:"stopReason"`
 	Usage      *struct {
@@ -152,7 +152,7 @@ type prompted struct {
 		CacheWrite int64 `json:"cachedWriteTokens"`
 	} `json:"usage"`
 	Meta struct {
-		Quota *struct { // Gemini's counts
+		Quota *struct { // sent only by Gemini
 			quotaTokens
 			Models []struct {
 				Model string `json:"model"`
@@ -189,23 +189,23 @@ const (
 	updateMode    = "current_mode_update"
 	updateOffers  = "available_commands_update"
 	updateOptions = "config_option_update"
-	updateInfo    = "session_info_update" // with a title
+	updateInfo    = "session_info_update" // contains the session's title
 )
 
-// update is an event of a session. Kind determines which fields are used.
+// update is an event of a session. Kind determines which of the other fields are used.
 type update struct {
 	Kind      string `json:"sessionUpdate"`
-	MessageID string `json:"messageId"` // ID of the chunk's message, if the agent sends one
+	MessageID string `json:"messageId"` // ID of the message to which the text belongs, if the agent sends one
 	Entries   []struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
 	ModeID  string        `json:"currentModeId"`
 	Options configOptions `json:"configOptions"`
-	Used    int64         `json:"used"` // usage_update
+	Used    int64         `json:"used"` // tokens in the context, for updateUsage
 	Size    int64         `json:"size"`
 	Cost    struct {
-		Amount   float64 `json:"amount"` // of the session so far
+		Amount   float64 `json:"amount"` // cost of the session so far
 		Currency string  `json:"currency"`
 	} `json:"cost"`
 	Commands []struct {
@@ -216,7 +216,7 @@ type update struct {
 		} `json:"input"`
 	} `json:"availableCommands"`
 	toolCall
-	titled bool // whether updateInfo contains a title, which may be null
+	titled bool // whether an updateInfo contains a title; the title may be null
 }
 
 // commands returns the commands that the agent offers.
@@ -253,9 +253,9 @@ type location struct {
 	Path string `json:"path"`
 }
 
-// States of a tool call.
+// States of a tool call that the agent reports.
 const (
-	statusPending = "pending" // the input is being generated, or the call waits for permission
+	statusPending = "pending" // the model is generating the input, or the call waits for permission
 	statusDone    = "completed"
 	statusFailed  = "failed"
 )
@@ -272,14 +272,14 @@ type toolContent struct {
 	} `json:"_meta"`
 	Terminal string `json:"terminalId"`
 	raw      json.RawMessage
-	hunks    string // the diff, if the agent sends one
-	texts    bool   // whether hunks are known to turn OldText into NewText
+	hunks    string // a diff that the agent sent, without its heading
+	texts    bool   // whether the hunks are known to turn OldText into NewText
 }
 
-// contents is a tool's output, or the single block of a chunk.
+// contents is the output of a tool, or the only block of a message update.
 type contents []toolContent
 
-// UnmarshalJSON accepts a list of tool contents, or a block. Unreadable content becomes empty.
+// UnmarshalJSON accepts a list of tool contents, or a single block. Unreadable content becomes empty.
 func (c *contents) UnmarshalJSON(raw []byte) error {
 	var list []toolContent
 	var b block
@@ -287,7 +287,7 @@ func (c *contents) UnmarshalJSON(raw []byte) error {
 		list = []toolContent{{Type: "content", Content: b}}
 	}
 	var each []json.RawMessage
-	_ = json.Unmarshal(raw, &each) // a block has no parts
+	_ = json.Unmarshal(raw, &each) // fails for a single block
 	for i := range min(len(each), len(list)) {
 		list[i].raw = each[i]
 	}
@@ -295,7 +295,7 @@ func (c *contents) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// text returns the texts of the contents, one per line.
+// text joins the texts of the contents with newlines.
 func (c contents) text() string {
 	var parts []string
 	for _, one := range c {
@@ -317,7 +317,7 @@ type askOption struct {
 	Kind string `json:"kind"`
 }
 
-// Kinds of options. ductor never chooses a permanent option.
+// Kinds of options. ductor never chooses an option that the agent would remember permanently.
 const (
 	optionAllow  = "allow_once"
 	optionReject = "reject_once"
@@ -337,7 +337,7 @@ func selected(option string) askResult { return askResult{Outcome: outcome{"sele
 
 func cancelled() askResult { return askResult{Outcome: outcome{Outcome: "cancelled"}} }
 
-// overParams names a request that the agent withdrew, or a visit that ended.
+// overParams identifies a request that the agent withdrew, or a visit to a web page that has ended.
 type overParams struct {
 	RequestID json.RawMessage `json:"requestId"`
 	VisitID   string          `json:"elicitationId"`

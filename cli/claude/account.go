@@ -15,11 +15,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// askWait limits calls of the CLI outside of turns, for its version or its models. The CLI needs most of that time to
-// load.
+// askWait limits calls of the CLI outside of turns, which query its version or its models. The CLI needs most of that
+// time to load.
 const askWait = 15 * time.Second
 
-// Auth implements cli.Provider. It looks for a key in the environment and for a log-in on disk before it asks the CLI.
+// Auth implements cli.Provider. It looks for a key in the environment and for a log-in on disk. If it finds neither, it
+// asks the CLI.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -43,7 +44,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// tokenVar is the variable for a token that `claude setup-token` printed.
+// tokenVar is the environment variable for a token that `claude setup-token` printed.
 const tokenVar = "CLAUDE_CODE_OAUTH_TOKEN"
 
 var _ cli.LoginProvider = (*Provider)(nil)
@@ -57,13 +58,13 @@ func (*Provider) Logins() []cli.Login {
 	}
 }
 
-// LogIn implements cli.LoginProvider. Claude needs no call, because ductor stores the token.
+// LogIn implements cli.LoginProvider. It is never needed, because ductor itself stores the token of a log-in.
 func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 
-// credentialFile reports whether the disk has a valid log-in with a subscription. The access token may have expired if
-// a refresh token exists.
+// credentialFile reports whether the disk contains a valid log-in with a subscription. An expired access token is valid
+// if there is a refresh token.
 func (p *Provider) credentialFile(env []string) bool {
 	raw, err := p.opts.ReadFile(filepath.Join(configDir(env, cli.Variable(env, "HOME")), loginFile))
 	if err != nil {
@@ -83,7 +84,7 @@ func (p *Provider) credentialFile(env []string) bool {
 	return file.OAuth.Refresh != "" || file.OAuth.Access != "" && current
 }
 
-// initReply is Claude's reply to an initialize request before the first turn.
+// initReply is Claude's reply to the first "initialize" request of a process.
 type initReply struct {
 	Models  []wireModel `json:"models"`
 	Account account     `json:"account"`
@@ -116,8 +117,7 @@ func (a account) method() string {
 	return ""
 }
 
-// Models lists the models that Claude offers to this account. It queries a separate process, which has ended when
-// Models returns. It uses no tokens.
+// Models implements cli.Provider. It starts a process, queries its models and ends it. This uses no tokens.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	reply, err := p.initialize(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m wireModel) model() cli.Model {
 	return model
 }
 
-// initialize starts a process only for its initReply. Errors are *cli.Failure.
+// initialize starts a process, requests its initReply and ends it. Errors are *cli.Failure.
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -156,7 +156,8 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // on an error the process ends
+		// If sending fails, the process ends.
+		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) },
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {
 				reply = l.initReply()
@@ -180,11 +181,11 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 
 const (
 	initRequest = "init"
-	// initGrace is how long a process may take to end after its reply.
+	// initGrace is the time for a process to end by itself after its reply to "initialize".
 	initGrace = 200 * time.Millisecond
 )
 
-// initReply returns the reply to the "initialize" request if the line contains it. Otherwise it returns nil.
+// initReply returns the reply to the "initialize" request, or nil if the line does not contain it.
 func (l *line) initReply() *initReply {
 	if l.Type != "control_response" || l.Response == nil || l.Response.RequestID != initRequest {
 		return nil
@@ -196,23 +197,24 @@ func (l *line) initReply() *initReply {
 	return &reply
 }
 
-// questions are ductor's requests to a live process for which Claude's answer is still missing. Safe for concurrent
-// use.
-type questions struct {
+// openRequests are the requests that ductor sent to a live process, and that Claude has not answered yet. Safe for
+// concurrent use.
+type openRequests struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[string]chan *controlReply
 }
 
-// questionID is the prefix of the IDs of questions.
-const questionID = "ask-"
+// openRequestID is the prefix of the IDs of open requests.
+const openRequestID = "ask-"
 
-// begin registers a question. It returns the question's id and a channel for the answer. The caller must call end.
-func (q *questions) begin() (id string, answer <-chan *controlReply, end func()) {
+// begin registers a request. It returns the request's ID and a channel for the answer. The caller must call end when it
+// no longer waits.
+func (q *openRequests) begin() (id string, answer <-chan *controlReply, end func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last++
-	id = questionID + strconv.Itoa(q.last)
+	id = openRequestID + strconv.Itoa(q.last)
 	if q.waiting == nil {
 		q.waiting = map[string]chan *controlReply{}
 	}
@@ -225,8 +227,9 @@ func (q *questions) begin() (id string, answer <-chan *controlReply, end func())
 	}
 }
 
-// answer delivers Claude's answer. It reports whether r answers a question.
-func (q *questions) answer(r *controlReply) bool {
+// answer delivers Claude's answer to the caller that waits for it. It returns false if r does not answer an open
+// request.
+func (q *openRequests) answer(r *controlReply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c, ok := q.waiting[r.RequestID]
@@ -234,11 +237,12 @@ func (q *questions) answer(r *controlReply) bool {
 		delete(q.waiting, r.RequestID)
 		c <- r
 	}
-	return ok || strings.HasPrefix(r.RequestID, questionID) // the caller no longer waits
+	return ok || strings.HasPrefix(r.RequestID, openRequestID) // if not ok, the caller no longer waits
 }
 
-// question sends a request to the live process. It decodes the reply into answer, unless answer is nil.
-func (s *live) question(ctx context.Context, request map[string]any, answer any) error {
+// request sends a request to the live process and waits for the reply. It decodes the reply into answer, unless answer
+// is nil.
+func (s *live) request(ctx context.Context, request map[string]any, answer any) error {
 	name := request["subtype"]
 	s.mu.Lock()
 	run, closed := s.run, s.phase == shut
@@ -280,12 +284,12 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 		Used  int64 `json:"totalTokens"`
 		Limit int64 `json:"rawMaxTokens"`
 	}
-	if err := s.question(ctx, subtype("get_context_usage"), &answer); err != nil {
+	if err := s.request(ctx, subtype("get_context_usage"), &answer); err != nil {
 		return cli.Fill{}, err
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
 	for _, p := range answer.Parts {
-		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // not in use
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // skip unused space
 			f.Parts = append(f.Parts, cli.FillPart(p))
 		}
 	}
@@ -301,7 +305,7 @@ func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 			Arguments   string `json:"argumentHint"`
 		} `json:"commands"`
 	}
-	if err := s.question(ctx, subtype("initialize"), &answer); err != nil {
+	if err := s.request(ctx, subtype("initialize"), &answer); err != nil {
 		return nil, err
 	}
 	var list []cli.AgentCommand

@@ -7,10 +7,10 @@ import (
 	"ductor/cli/turn"
 )
 
-// Adopt implements cli.Provider. It creates a session for a process that the previous process of ductor left.
+// Adopt implements cli.Provider. It creates a session for a process that was running when ductor was restarted.
 //
-// If it is unknown whether Claude accepted a turn's prompt, the turn sends the prompt again. The prompt still runs only
-// once: the turn's note contains the prompt's ID, and Claude drops a message whose ID it knows.
+// If it is unknown whether Claude accepted the turn's prompt, the turn sends the prompt again. The prompt still runs
+// only once, because it has the same ID as before, and Claude drops a message whose ID it knows.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
@@ -37,7 +37,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return s, nil
 }
 
-// attach takes over a process. The returned session does not listen to the process yet.
+// attach attaches to a process from before a restart of ductor. The returned session does not read the process's output
+// yet.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
 	attached, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
 	if err != nil {
@@ -48,8 +49,8 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process that works in the background. The session handles output that Claude prints between
-// turns.
+// adoptIdle attaches to a process that works in the background while no turn is running. The session handles output
+// that Claude prints between turns.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if !left.Background() {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
@@ -65,7 +66,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return p.caughtUp(ctx, s, left)
 }
 
-// caughtUp waits until the session has read the process's earlier output.
+// caughtUp waits until the session has read the output that the process printed before the restart of ductor.
 func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli.Session, error) {
 	select {
 	case <-s.run.stream.CaughtUp():
@@ -77,7 +78,7 @@ func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
 	for _, m := range left.Marks {
-		p.opts.Launcher.Settled(m.Turn) // no turn will resume them
+		p.opts.Launcher.Settled(m.Turn) // no request will resume these turns
 	}
 	s.run.idle.mu.Lock()
 	mode := s.run.mem.mode

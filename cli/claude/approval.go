@@ -8,14 +8,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// asked is a request for which Claude waits for an answer.
+// asked is a request of Claude that waits for a user's decision.
 type asked struct {
 	id     string
 	call   cli.ToolID
-	answer func(cli.Decision) []byte // returns the line with the answer for Claude
+	answer func(cli.Decision) []byte // returns the line that answers the request
 }
 
-// pending converts a request to a pending decision of the user.
+// pending converts a request of Claude to a question for the user.
 func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
 	questions := questionsOf(r)
@@ -40,9 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited returns the input for an allowed tool, without a plan. Claude adds the plan from the plan's file to its
-// request. If an answer contains the plan, Claude assumes that the user edited the plan. The path of the file stays in
-// the input, because version 2.1.197 treats an empty input as missing.
+// unedited returns the input for a tool that the user allowed. For a plan, it removes the text of the plan: Claude
+// reads the plan from its file, and assumes that the user edited the plan if the answer contains it. The path of the
+// file stays, because version 2.1.197 treats an empty input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -52,8 +52,8 @@ func unedited(tool string, input json.RawMessage) json.RawMessage {
 	return jsonLine(all)
 }
 
-// withAnswers returns a question's input with the answers, in the format of AskUserQuestion's result: a map from each
-// question's text to its answers, joined by commas.
+// withAnswers adds the user's answers to the input of a question. The format is that of AskUserQuestion's result: a map
+// from the text of each question to its answers, joined by commas.
 func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(input, &all) != nil || all == nil {
@@ -69,7 +69,7 @@ func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]str
 	return jsonLine(all)
 }
 
-// approval converts a request to an event for the user.
+// approval converts a request to an event that asks the user for permission.
 func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{
 		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
@@ -99,7 +99,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	if ev.Detail == ev.Title {
 		ev.Detail = ""
 	}
-	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title instead
+	if ev.Detail == "" && len(ev.Changes) == 0 { // users see the title instead of a detail
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
 	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
@@ -120,7 +120,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	return ev
 }
 
-// started returns the ID of the request's tool call if users already see that call, or else "".
+// started returns the ID of the tool call that needs permission. It returns "" if users do not see that call yet.
 func (t *tools) started(r *controlRequest) cli.ToolID {
 	call := cli.ToolID(r.ToolUseID)
 	if t.calls[call].name == "" {
@@ -129,15 +129,16 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns the argument what, the name of a part of a request, if text is blank. Otherwise it returns "".
-func missing(what, text string) string {
+// missing returns the name of a part of a request, such as "the plan", if the text of that part is blank. Otherwise it
+// returns "".
+func missing(name, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
 	}
-	return what
+	return name
 }
 
-// sayTitle adds the field that the title shows to the map said.
+// sayTitle records in said which input field the title shows, so that users do not see the field twice.
 func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {
@@ -147,7 +148,7 @@ func sayTitle(said map[string]string, tool string, fields map[string]string, tit
 	}
 }
 
-// questionsOf returns the questions of an AskUserQuestion request, or nil for other requests.
+// questionsOf returns the questions of a request by the tool AskUserQuestion, or nil for other requests.
 func questionsOf(r *controlRequest) []cli.Question {
 	if r.Tool != toolQuestion {
 		return nil
@@ -155,7 +156,8 @@ func questionsOf(r *controlRequest) []cli.Question {
 	return cli.QuestionsIn(r.Input)
 }
 
-// Permission is the input of a PermissionRequest hook in a user's terminal.
+// Permission is the input of a PermissionRequest hook. Claude runs the hook if it asks for permission in a user's
+// terminal.
 type Permission struct {
 	Dir   string          `json:"cwd"`
 	Tool  string          `json:"tool_name"`
@@ -172,7 +174,7 @@ func (p Permission) Asked() cli.Event {
 	return t.approval("", r, p.Input)
 }
 
-// Answer returns the output of the hook for a user's decision.
+// Answer returns the output of the hook that contains a user's decision.
 func (p Permission) Answer(d cli.Decision) json.RawMessage {
 	decision := map[string]any{"behavior": "deny", "message": d.Reason}
 	switch questions := questionsOf(p.request()); {

@@ -9,17 +9,17 @@ import (
 	"ductor/cli"
 )
 
-// format is the input and output format of a process.
+// format is the format of a process's input and output.
 type format string
 
 const (
-	formatLive   format = "live"        // stream-json in and out, for many turns
-	formatStream format = "stream-json" // the prompt as text in, stream-json out, for one turn
-	formatBlocks format = "blocks"      // JSON lines in (for images or freshPrompts), stream-json out, for one turn
+	formatLive   format = "live"        // input and output in stream-json, for many turns
+	formatStream format = "stream-json" // the prompt as text, output in stream-json, for one turn
+	formatBlocks format = "blocks"      // the prompt in JSON lines, output in stream-json, for one turn
 )
 
-// arguments returns the command line for req, without the program. It contains no prompts: ductor sends the prompt
-// later, and system prompts are in files.
+// arguments returns the command line for req, without the program. It contains no prompts. ductor sends the prompt to
+// standard input, and passes system prompts in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
 	if err != nil {
@@ -44,7 +44,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	for _, dir := range req.AddDirs {
 		args = addFlag(args, "--add-dir", dir)
 	}
-	if req.Budget > 0 && f != formatLive { // a live process would count the cost of all its turns
+	if req.Budget > 0 && f != formatLive { // Claude would count the cost of all turns of a live process
 		args = addFlag(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
 	if req.MaxTurns > 0 {
@@ -54,9 +54,10 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	return append(args, extra...), nil
 }
 
-// projectFlags returns flags that exclude the project's settings, unless a user allowed all of them. If the project has
-// settings, the flags also exclude the user's own MCP servers: only --strict-mcp-config excludes the project's servers.
-// With --add-dir Claude still reads the project's memory files; see projectVars.
+// projectFlags returns flags that make Claude ignore the project's settings, unless a user allowed all of them. If the
+// project has settings, Claude also ignores the user's own MCP servers, because only --strict-mcp-config excludes the
+// project's servers. The flag --add-dir makes Claude read the project's memory files, such as CLAUDE.md; see
+// projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
 	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools does not limit tools of MCP servers
@@ -68,9 +69,9 @@ func projectFlags(req cli.Request) []string {
 	return addFlag(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
 }
 
-// projectVars returns variables that disable the prompts in .claude/scheduled_tasks.json, which Claude would run
-// between turns. Claude has no flag for that. The variables also make Claude read the memory files of the working
-// directory, which are safe because they contain only text.
+// projectVars returns two environment variables. The first makes Claude ignore .claude/scheduled_tasks.json. Claude
+// would run the prompts in this file between turns, and has no flag against that. The second makes Claude read the
+// memory files of the working directory, which are safe because they contain only text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
 		return nil
@@ -89,9 +90,9 @@ func allowedTools(req cli.Request) []string {
 	return allowed
 }
 
-// serverConfig returns the value of --mcp-config. Claude inserts the values of variables from its own environment. A
-// Trusted server is always loaded: Claude always offers its tools, and waits for the server as MCP_CONNECT_TIMEOUT_MS
-// says. For other servers Claude waits two seconds, and may offer their tools only through a search.
+// serverConfig returns the value of --mcp-config. Claude replaces names of environment variables in it by their values.
+// Claude always offers the tools of a server with alwaysLoad to the model, and waits for the server up to
+// MCP_CONNECT_TIMEOUT_MS. For other servers Claude waits two seconds, and may offer their tools only through a search.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -107,15 +108,15 @@ func serverConfig(servers []cli.ToolServer) string {
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }
 
-// toolFlags returns the flags for the lists of tools. Claude neither offers a denied tool to the model nor runs it, in
-// any mode.
+// toolFlags returns the flags for the lists of permitted and denied tools. Claude neither offers a denied tool to the
+// model nor runs it, in any mode.
 func toolFlags(req cli.Request) []string {
 	args := addFlag(nil, "--tools", strings.Join(req.Tools.Only, ","))
 	args = addFlag(args, "--allowedTools", strings.Join(allowedTools(req), ","))
 	return addFlag(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
 }
 
-// rules converts tool names to Claude's rules. Claude has its own notation for tools of MCP servers.
+// rules converts tool names to Claude's rules. The name of an MCP server becomes a rule for all of its tools.
 func rules(names []string) []string {
 	servers, rest := cli.Servers(names)
 	for _, server := range servers {
@@ -153,9 +154,9 @@ func addFlag(args []string, flag, value string) []string {
 // permissionFlag returns the value of --permission-mode for a request. It returns an error for an unknown mode, because
 // Claude would accept any name.
 //
-// Claude's own acceptEdits mode allows too much: some commands, and edits of all files below its directories that
-// Claude does not consider sensitive. These include hidden files and ductor's files. If a user can answer, accept-edits
-// therefore uses Claude's default mode, and ductor accepts the edits.
+// Claude's own acceptEdits mode allows too much: some commands, and edits of hidden files and of ductor's files. If a
+// user can answer, permissionFlag therefore returns Claude's default mode for accept-edits, and ductor itself accepts
+// the edits.
 func permissionFlag(f format, req cli.Request) (string, error) {
 	switch mode := req.Permission; mode {
 	case "", cli.Ask:
@@ -175,13 +176,14 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
-// Tools that only ask the user something.
+// Tools that only ask the user a question.
 const (
 	toolQuestion = "AskUserQuestion"
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns the message for Claude and the reason for users if no user can answer a request for tool.
+// denial returns the answer to a request to use a tool if no user can decide it: a message for the model, and a reason
+// for users.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
@@ -198,7 +200,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv returns the variables for Claude that a child process may see in addition to cli.BaseEnv.
+// allowedEnv returns the environment variables that Claude may get in addition to those in cli.BaseEnv, as patterns.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

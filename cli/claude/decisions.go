@@ -11,9 +11,9 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor passes to Claude, merged with the owner's. Some of them leave decisions to the
-// user. Without them, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox
-// would run without asking.
+// settings are the settings that ductor passes to Claude, merged with those in ductor's configuration. Without ductor's
+// settings, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox would run
+// without asking.
 type settings map[string]any
 
 // decideNothing changes s so that Claude leaves every decision to the user.
@@ -35,13 +35,13 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	if !ok && permissions["ask"] != nil {
 		return errors.New("permissions.ask is no list")
 	}
-	// In all modes these tools write to the disk without asking. They create worktrees, and jobs that outlive the
-	// session.
+	// Without this rule, these tools write to the disk without asking, in all modes. They create worktrees, and jobs
+	// that outlive the session.
 	permissions["ask"] = append(theirs, "Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree")
 	return nil
 }
 
-// part returns the object in s with the given key. It creates a missing object.
+// part returns the JSON object in s with the given key. It creates a missing object.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
 		s[key] = map[string]any{}
@@ -53,8 +53,9 @@ func (s settings) part(key string) (map[string]any, error) {
 	return part, nil
 }
 
-// settingsOf returns the settings for a request, and the request's other extra arguments. owners reports whether the
-// text contains settings of the owner. Claude reads only one --settings flag, so settingsOf merges them.
+// settingsOf returns the settings for a request, and the request's other extra arguments. Claude reads only one
+// --settings flag, so settingsOf merges the flags in the extra arguments with ductor's settings. owners reports whether
+// there were such flags.
 func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs

@@ -13,15 +13,16 @@ import (
 	"ductor/cli"
 )
 
-// Claude Code 2.1 behaves as follows (found by experiment):
+// Claude Code 2.1 behaves as follows (found by experiment). The owner is the user who runs ductor. A home is the home
+// directory of a session that has its own.
 //
-//   - It renews its log-in by renaming a new .credentials.json over the old one, which would replace a link there.
-//     CLAUDE_SECURESTORAGE_CONFIG_DIR is a separate directory for the log-in, so every home uses the owner's own. The
-//     link is for versions that do not know the variable.
-//   - It reads CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is.
-//     claudeMdExcludes excludes the owner's.
+//   - It renews its log-in by renaming a new .credentials.json over the old one, which would replace a link there. The
+//     variable CLAUDE_SECURESTORAGE_CONFIG_DIR sets a separate directory for the log-in, so every home uses the
+//     owner's. Versions that do not know the variable use the link.
+//   - It reads CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is. The
+//     setting claudeMdExcludes excludes the owner's files.
 //   - It reads skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
-//     project below the owner's home that is not a repository would get the owner's.
+//     project below the owner's home directory that is not a repository would therefore get the owner's.
 //   - With -p it starts the servers of .mcp.json in every directory above without asking.
 
 const (
@@ -29,8 +30,8 @@ const (
 	loginFile   = ".credentials.json"
 )
 
-// LoginVars returns the variables that lead Claude to a log-in, or to a part of its state, apart from
-// CLAUDE_CONFIG_DIR.
+// LoginVars returns the environment variables, besides CLAUDE_CONFIG_DIR, that contain a log-in or set the location of
+// a part of Claude's state.
 func LoginVars() []string {
 	return []string{
 		loginDirVar, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_*",
@@ -38,8 +39,8 @@ func LoginVars() []string {
 	}
 }
 
-// atHome returns env for a session with its own home. It removes all variables that lead to the owner's settings. Only
-// the log-in stays in the owner's directory.
+// atHome returns env for a session with its own home directory, home. It removes all variables that refer to settings
+// of the user who runs ductor. owner is that user's home directory; the log-in stays there.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -61,8 +62,8 @@ func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude would find skills, commands or similar files of the owner when it searches from dir
-// upwards.
+// reaches reports whether Claude, searching from dir upwards, would find skills, commands or similar files in owner,
+// the home directory of the user who runs ductor.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -86,9 +87,9 @@ func reaches(dir, owner string) bool {
 	return false
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and settings that skip the questions of
-// Claude's first start. owner is the owner's home. env is the owner's environment, which may set another directory for
-// Claude's settings.
+// HomeSeeds returns the files that a session's own home directory contains at first: the log-in, and settings that skip
+// the questions of Claude's first start. owner is the home directory of the user who runs ductor. env is that user's
+// environment, which may set another directory for Claude's settings.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -103,15 +104,16 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownState returns the state with which Claude starts without questions. It includes the account of the log-in.
+// ownState returns the content of .claude.json with which Claude asks no questions at its first start. owner is the
+// content of the user's own file, from which it copies the account.
 func ownState(owner []byte) ([]byte, error) {
 	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
 	state["hasCompletedOnboarding"] = json.RawMessage("true")
 	return json.Marshal(state)
 }
 
-// ownSettings returns the owner's settings for the log-in, without hooks, plugins and permissions. The settings exclude
-// the owner's memory files.
+// ownSettings returns the settings.json for a session's own home directory. It copies from theirs, the user's own file,
+// what the log-in needs, without hooks, plugins and permissions. It excludes the memory files in owner and dir.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
 	if env := loginEnv(theirs); len(env) > 0 {
@@ -141,7 +143,7 @@ func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// loginEnv returns the variables in settings that Claude needs to reach its model.
+// loginEnv returns the environment variables in settings that Claude needs to reach its model.
 func loginEnv(settings []byte) map[string]json.RawMessage {
 	var file struct {
 		Env map[string]json.RawMessage `json:"env"`
@@ -157,19 +159,20 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove returns the names of the MCP servers that Claude finds for every project below the owner's home.
+// serversAbove returns the names of the MCP servers in the file .mcp.json of the directory owner. Claude finds this
+// file for every project below that directory.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err != nil || json.Unmarshal(raw, &file) != nil {
-		return nil // missing, or unreadable for Claude too
+		return nil // missing, or unreadable even for Claude
 	}
 	return slices.Sorted(maps.Keys(file.Servers))
 }
 
-// picked returns the named members of a JSON object, or nil if raw is not an object.
+// picked returns the named members of a JSON object. It returns none if raw is not an object.
 func picked(raw []byte, names ...string) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	some := map[string]json.RawMessage{}

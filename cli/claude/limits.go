@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// rateLimit is Claude's report about the limits of the plan. It comes after an answer of the API changed a limit. The
-// top-level fields describe the most restrictive limit. Older versions report only this limit.
+// rateLimit is Claude's report about the usage limits of the user's plan. Claude sends it after a response of the API
+// changed a limit. The top-level fields describe the most restrictive limit. Older versions report only this limit.
 type rateLimit struct {
 	Status string `json:"status"`        // allowed, allowed_warning, rejected
 	Type   string `json:"rateLimitType"` // five_hour, seven_day, seven_day_opus and so on
@@ -19,14 +19,14 @@ type rateLimit struct {
 }
 
 type planWindow struct {
-	Used     *float64 `json:"utilization"` // from 0 to 1; at the top level only if Status is a warning
+	Used     *float64 `json:"utilization"` // from 0 to 1; set at the top level only if Status is a warning
 	ResetsAt float64  `json:"resetsAt"`    // seconds since 1970
 }
 
 func (w planWindow) resets() time.Time { return cli.UnixTime(w.ResetsAt) }
 
-// windowOf returns the window of a limit. Its Span is 0 for a limit without a window, such as the limit of usage that
-// is paid in addition to the plan.
+// windowOf returns the time window of a limit. Its Span is 0 for a limit without a window, such as the limit of usage
+// that is paid in addition to the plan.
 func windowOf(limit string) (w cli.LimitWindow) {
 	for name, span := range map[string]time.Duration{"five_hour": 5 * time.Hour, "seven_day": 7 * 24 * time.Hour} {
 		if of, ok := strings.CutPrefix(limit, name); ok {
@@ -36,7 +36,7 @@ func windowOf(limit string) (w cli.LimitWindow) {
 	return w
 }
 
-// limits returns the reported limits that have a window.
+// limits returns the reported limits that have a time window.
 func (r *rateLimit) limits() (all []cli.PlanLimit) {
 	windows := map[string]planWindow{}
 	maps.Copy(windows, r.Windows)

@@ -12,10 +12,10 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait limits how long a new process may print nothing. A process confirms its first prompt before it queries
-	// the model.
+	// startWait is the maximum time without output of a new process. A process confirms its first prompt before it
+	// queries the model.
 	startWait = 2 * time.Minute
-	// leaveWait is how long a process may take to end after its input was closed. ductor then stops the process.
+	// leaveWait is the time for a process to end by itself after its input was closed. ductor then stops the process.
 	leaveWait = 300 * time.Millisecond
 	markWait  = time.Second
 )
@@ -28,18 +28,17 @@ const (
 type live struct {
 	provider     *Provider
 	conversation cli.Conversation
-	setting      setting   // settings with which the process started
-	left         *leftTurn // turn to resume; nil if there is none, or once it runs
+	setting      setting   // the settings with which the process started
+	left         *leftTurn // the turn to resume after a restart of ductor; nil if there is none, or once it runs
 
 	mu           sync.Mutex
 	run          *liveRun  // nil before the first start
-	turn         *liveTurn // the running turn; nil for none
+	turn         *liveTurn // nil if no turn is running
 	id           cli.AgentSessionID
-	turnSettings turnSettings // the process's current turn settings
+	turnSettings turnSettings // settings that apply in the process and can change between turns
 	phase        sessionPhase
 }
 
-// sessionPhase is the state of a live session.
 type sessionPhase int
 
 const (
@@ -56,7 +55,7 @@ type liveRun struct {
 	process *process
 	mem     *memory
 	idle    *idler
-	asked   questions
+	asked   openRequests
 }
 
 var (
@@ -101,7 +100,7 @@ func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptio
 	return run
 }
 
-// watch wraps emit. It records the session's ID from SessionStarted events.
+// watch wraps emit and records the session's ID when Claude names it.
 func (s *live) watch(emit func(cli.Event)) func(cli.Event) {
 	return func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
@@ -117,7 +116,8 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line unless it is empty. It ignores errors: if the process has ended, the end of its output shows that.
+// send sends a line unless it is empty. It ignores errors, because the end of the output shows that the process has
+// ended.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return
@@ -127,7 +127,7 @@ func (s *live) send(run *liveRun, line []byte) {
 	}
 }
 
-// ready returns a running process for the turn: the current process, or a new one that resumes the session.
+// ready returns a process for the turn: the current process, or a new one that resumes the session.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id
@@ -154,8 +154,8 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-// Fits implements cli.Session. If the protocol can change the model, the permission mode or the effort, the session
-// fits, and the turn changes them before its prompt.
+// Fits implements cli.Session. It ignores the model, the permission mode and the effort if the protocol can change
+// them. The turn then changes them before it sends the prompt.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -181,7 +181,7 @@ func (s *live) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends the process and its descendants. It first closes the input, so that an idle process can end by itself.
+// Close implements cli.Session. It first closes the input, so that an idle process can end by itself.
 func (s *live) Close(ctx context.Context) error {
 	run, was := s.shut()
 	if run == nil {
@@ -196,7 +196,7 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-// shut prevents further turns. It returns the process, and the session's phase before.
+// shut prevents further turns. It returns the process and the previous phase of the session.
 func (s *live) shut() (run *liveRun, was sessionPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,7 @@ func (r *liveRun) leave(ctx context.Context) {
 	r.stream.Linger(ctx)
 }
 
-// Detach detaches from the process. Between two turns it first records that all output was handled.
+// Detach implements cli.Session. Between two turns, it first records that ductor has handled all output.
 func (s *live) Detach() {
 	run, was := s.shut()
 	if run == nil {
@@ -226,8 +226,8 @@ func (s *live) Detach() {
 // hasBackgroundWork reports whether Claude works in the background.
 func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
-// markBackground records that all output of a process between two turns was handled. It does nothing if the process
-// does not work in the background.
+// markBackground records that ductor has handled all output of a process between two turns. It does nothing if the
+// process does not work in the background.
 func (s *live) markBackground(run *liveRun) {
 	if !run.stream.Alive() || !run.hasBackgroundWork() || run.idle.busy() {
 		return
@@ -239,7 +239,7 @@ func (s *live) markBackground(run *liveRun) {
 	}
 }
 
-// idleNote returns the note for a process between two turns.
+// idleNote returns the note to store for a process between two turns.
 func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
@@ -248,8 +248,8 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background returns a function that passes the result of a turn started by Claude to Options.Background. It returns
-// nil if Options.Background is nil.
+// background returns a function that calls Options.Background with the result of a turn that Claude started itself. It
+// returns nil if Options.Background is nil.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
@@ -257,8 +257,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between turns: turns that Claude starts after a background task, and the
-// error of a failed resume.
+// idler handles the output of a live process between ductor's turns. Such output belongs to a turn that Claude started
+// itself after a background task, or is the error of a failed resume.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -266,11 +266,12 @@ type idler struct {
 
 	mu      sync.Mutex
 	decoder decoder
-	parser  *parser // of the turn that Claude started; nil if none is running
+	parser  *parser // parser of the turn that Claude started; nil if none is running
 	failed  *cli.Failure
 }
 
-// line handles one line. It is called between turns, and during a turn only while busy returns true.
+// line handles one line of output between ductor's turns. If a turn of Claude is still running when ductor starts a
+// turn, line also handles the rest of Claude's turn.
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -285,7 +286,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = taken // the turn has no prompt that Claude has yet to accept
+		i.parser.phase = taken // Claude has no prompt to accept in such a turn
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)
@@ -294,7 +295,8 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// betweenTurns handles a line outside of any turn. A result there means that the process failed to start.
+// betweenTurns handles a line that belongs to no turn. An error result outside of a turn means that the process could
+// not start.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
 	if l.Type == "control_response" && l.Response != nil {
@@ -317,7 +319,7 @@ func (i *idler) finish() {
 	i.record()
 }
 
-// record stores the position up to which the background output was handled.
+// record stores the position up to which ductor has handled the output between turns.
 func (i *idler) record() {
 	s := i.session
 	s.mu.Lock()

@@ -12,19 +12,19 @@ import (
 	"ductor/cli"
 )
 
-// memory is the state that the turns of one process share: Claude's totals since the start of the process, and values
-// that Claude prints only once.
+// memory is the state that the turns of one process share: totals that Claude reports since the start of the process,
+// and values that it prints only once.
 type memory struct {
 	costUSD float64
 	byModel map[cli.ModelID]cli.Usage
-	denied  map[string]bool // by digest of the call's ID
+	denied  map[string]bool // digests of the IDs of denied calls
 	denials []string        // the keys of denied, in order
 	warned  map[string]bool
-	model   cli.ModelID // model in the last init line
+	model   cli.ModelID // the model that Claude named last in a system/init line
 	tasks   tasks
 	fill    cli.Fill
 	plan    plan
-	mode    string // permission mode to which Claude reported a change; empty if none
+	mode    string // the permission mode that Claude last reported as a change; empty if none
 }
 
 func newMemory() *memory {
@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny records a denied call. It returns false if the call was recorded before.
+// deny records a denied tool call. It returns false if the call was recorded before.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false
@@ -45,15 +45,15 @@ func (m *memory) deny(call string) bool {
 	return true
 }
 
-// tasks are Claude's tasks until a turn has reported their end. After a turn they are the background work. Safe for
-// concurrent use.
+// tasks are Claude's tasks, such as commands in the background. A task stays until a turn has reported its end. The
+// tasks that remain after a turn are the background work. Safe for concurrent use.
 type tasks struct {
 	mu   sync.Mutex
-	open map[string]bool // by ID; true if the task has ended, which Claude will report in a later turn
-	told []string        // summaries of ended tasks for the next take
+	open map[string]bool // by ID; true if the task has ended, but no turn has reported this yet
+	told []string        // summaries of ended tasks, until the next call of take
 }
 
-// take returns the summaries of the tasks that ended since the last call, in one line.
+// take returns the summaries of the tasks that have ended since the last call, in one line.
 func (t *tasks) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *tasks) take() string {
 	return line
 }
 
-// line updates the tasks by a line of output.
+// line updates the tasks with a line of output.
 func (t *tasks) line(l *line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *tasks) line(l *line) {
 				t.told = append(t.told[max(0, len(t.told)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // the task was stopped from outside
+	case l.Subtype == "task_notification": // the task was stopped by the user or by Claude
 		delete(t.open, l.TaskID)
 	}
 }
@@ -92,41 +92,41 @@ func (t *tasks) begin(id string) {
 	t.open[id] = false
 }
 
-// list returns the open tasks, sorted.
+// list returns the IDs of the open tasks, sorted.
 func (t *tasks) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.open))
 }
 
-// note is stored with the mark of a turn. It contains the IDs of the turn's messages, and the state that a process of
-// ductor needs to read the turn's output after a restart.
+// note is stored with the start of a turn, in cli.Mark.Note. It contains the IDs of the turn's messages, and the state
+// that ductor needs to read the turn's output after a restart.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
-	Model   cli.ModelID               `json:"m,omitempty"` // model in the last init line
+	Model   cli.ModelID               `json:"m,omitempty"` // see memory.model
 	CostUSD float64                   `json:"usd,omitempty"`
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
 	Denied  []string                  `json:"d,omitempty"` // digests of the calls' IDs
 	Warned  []string                  `json:"w,omitempty"`
-	Tasks   []string                  `json:"t,omitempty"` // open tasks
-	Before  turnSettings              `json:"b"`           // at the start of the turn
-	During  turnSettings              `json:"n"`           // during the turn
+	Tasks   []string                  `json:"t,omitempty"` // IDs of the open tasks
+	Before  turnSettings              `json:"b"`           // settings before the turn
+	During  turnSettings              `json:"n"`           // settings that the turn requests
 
 	messages
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
-// messages are the IDs of the messages of a turn.
+// messages contains the IDs of the messages that ductor sends in a turn.
 type messages struct {
 	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
-	Steers  []string `json:"steer,omitempty"`   // IDs of messages sent during the turn, in order
-	Sending string   `json:"sending,omitempty"` // ID in Steers of the message that is written after this note
+	Steers  []string `json:"steer,omitempty"`   // IDs of messages added during the turn, in order
+	Sending string   `json:"sending,omitempty"` // the ID in Steers that was being sent when the note was stored
 }
 
 // promptOf returns the ID of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the ID of the message steer that is sent during the turn.
+// steerOf returns the ID of a message that is added to the turn. steer is the turn ID of that message.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
@@ -136,7 +136,7 @@ const (
 	keptWarned = 16
 )
 
-// noteOf returns a note with the state m.
+// noteOf returns a note that contains the state in m and the given settings.
 func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
@@ -165,7 +165,7 @@ func readNote(text string) note {
 	return n
 }
 
-// memory returns the memory that n describes.
+// memory restores the memory of a process from the note.
 func (n note) memory() *memory {
 	m := newMemory()
 	m.costUSD, m.model = n.CostUSD, n.Model
@@ -182,8 +182,8 @@ func (n note) memory() *memory {
 	return m
 }
 
-// Tools by which Claude Code manages its plan. In older versions TodoWrite replaces the whole plan. Newer versions have
-// tools for single steps.
+// Tools with which Claude Code manages its plan. In older versions, TodoWrite replaces the whole plan. Newer versions
+// have tools for single steps.
 const (
 	toolTodos      = "TodoWrite"
 	toolTaskCreate = "TaskCreate"
@@ -192,12 +192,12 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan reports whether a tool only manages the plan. Users then see the plan instead of the tool.
+// keepsPlan reports whether a tool only changes the plan. Users then see the plan instead of the tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }
 
-// plan is the plan of a session, in order.
+// plan contains the steps of a session's plan, in order.
 type plan struct{ tasks []task }
 
 type task struct {
@@ -207,7 +207,7 @@ type task struct {
 
 var createdTask = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task #(\S+) created`) })
 
-// change applies a successful tool call to the plan. It reports whether the plan changed.
+// change applies a successful call of a plan tool. It reports whether the plan changed.
 func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 	var in struct {
 		Todos []struct {
@@ -244,7 +244,7 @@ func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 func (p *plan) update(id, subject, status string) bool {
 	i := slices.IndexFunc(p.tasks, func(t task) bool { return t.id == id })
 	switch {
-	case i < 0 || id == "": // a step from before this process
+	case i < 0 || id == "": // a step that an earlier process created
 		return false
 	case status == "deleted":
 		p.tasks = slices.Delete(p.tasks, i, i+1)
@@ -259,7 +259,7 @@ func (p *plan) update(id, subject, status string) bool {
 	return true
 }
 
-// changed returns the event for the current plan.
+// changed returns the event that shows the current plan.
 func (p *plan) changed() cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, t := range p.tasks {

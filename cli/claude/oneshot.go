@@ -25,7 +25,7 @@ func formatOf(req cli.Request) format {
 	return formatStream
 }
 
-// onceInput returns the input of a one-shot process, in the process's format.
+// onceInput returns the complete input of a process for one turn.
 func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	f := formatOf(req)
 	if left != nil {

@@ -9,16 +9,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser converts the lines of one turn to events. It does no I/O: line returns the replies that the caller must write.
-// After the turn is over, outcome is the result for the emitter.
+// parser converts the output lines of one turn to events. It does no I/O: method line returns the reply that the caller
+// must write. When the turn is over, outcome is its result.
 type parser struct {
 	observer observer
 	// echo is the ID of the prompt. Claude repeats the ID after it has accepted the prompt, at the earliest with the
 	// first complete block of its answer. Earlier output may belong to a turn that Claude started itself.
 	echo string
-	// approvals handles Claude's requests to the user. It is nil if the turn has no user.
+	// approvals contains Claude's open requests to the user. It is nil if no user can answer.
 	approvals *turn.Approvals[asked]
-	// steers are the messages that were sent during the turn. Claude handles them between two tools, or after its
+	// steers are the messages that users added to the running turn. Claude reads them between two tools, or after its
 	// result if no tool follows. It then prints another result.
 	steers turn.Added
 
@@ -27,22 +27,22 @@ type parser struct {
 
 	phase   phase
 	outcome cli.Result
-	task    string // background tasks that ended before the result, in one line
+	task    string // summaries of the background tasks that ended before the result, in one line
 
 	decoder decoder
 	denials []deniedCall
 	trouble trouble
 }
 
-// observer contains the parser's callbacks. newParser replaces a missing callback by an empty function, except
-// background.
+// observer contains the parser's callbacks. newParser replaces each missing callback except background by an empty
+// function.
 type observer struct {
-	taken   func()              // Claude has accepted the prompt
-	freed   func()              // a turn that Claude started itself ended before this turn
-	replied func(*controlReply) // gets Claude's answers to ductor's requests
-	garbage func([]byte)        // gets lines outside of the protocol
-	// background receives the result of a turn that Claude started. If it is nil, such a turn counts as a part of this
-	// turn.
+	taken   func()              // called after Claude has accepted the prompt
+	freed   func()              // called when a turn that Claude started itself has ended, so that this turn can start
+	replied func(*controlReply) // receives Claude's answers to ductor's requests
+	garbage func([]byte)        // receives lines that are not part of the protocol
+	// background receives the result of a turn that Claude started itself. If it is nil, such a turn counts as a part
+	// of this turn.
 	background func(cli.BackgroundResult)
 }
 
@@ -52,8 +52,8 @@ func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	return &parser{observer: silent, mem: mem, flow: content}
 }
 
-// line handles one line of output. It returns the line to write as a reply, or nil. It ignores lines after the end of
-// the turn.
+// line handles one line of output. It returns the line to write as a reply, or nil. After the end of the turn, it
+// ignores all lines.
 func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	if p.phase.over() {
 		return nil, true
@@ -66,7 +66,7 @@ func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	return p.take(l)
 }
 
-// take handles a line of an unfinished turn.
+// take handles a decoded line, before the end of the turn.
 func (p *parser) take(l *line) (reply []byte, over bool) {
 	if p.phase == awaited && begins(l) {
 		p.phase = begun
@@ -75,7 +75,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins reports whether a line belongs to a turn. Any other line may also come between turns.
+// begins reports whether a line shows that a turn is running. Other lines may also come between turns.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -113,10 +113,10 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	return nil
 }
 
-// abandon ends the turn for ductor although Claude continues to work on it.
+// abandon ends the turn for ductor, although Claude continues to work on it.
 func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
 
-// echoed handles Claude's confirmation that it has accepted the message with the given ID.
+// echoed handles Claude's confirmation that it has accepted the message with this ID.
 func (p *parser) echoed(id string) {
 	p.steers.Taken(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
@@ -126,7 +126,7 @@ func (p *parser) echoed(id string) {
 	p.observer.taken()
 }
 
-// name takes the session's ID from a line if no init line came before.
+// name emits the session's ID from a line, unless an earlier line named the session.
 func (p *parser) name(l *line) {
 	if p.flow.em.Named() || l.SessionID == "" {
 		return
@@ -138,7 +138,7 @@ func (p *parser) name(l *line) {
 	p.flow.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
-// lineModel returns the model in a line. For a message this is the message's model, for a result the most used model.
+// lineModel returns the model that a line names. For a result line, it returns the model that produced most output.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
 		return modelNamed(l.Message.Model)
@@ -152,8 +152,8 @@ func lineModel(l *line) cli.ModelID {
 	return modelNamed(model)
 }
 
-// modelNamed returns a model's name without the mark of its context window, such as [1m]. Claude omits the mark in a
-// resumed session and in its messages.
+// modelNamed removes the suffix for the size of the context window, such as [1m], from a model's name. Claude omits the
+// suffix in a resumed session and in its messages.
 func modelNamed(name string) cli.ModelID {
 	name, _, _ = strings.Cut(name, "[")
 	return cli.ModelID(name)
@@ -165,7 +165,7 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.flow.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
-		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started the turn after a background task
+		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started this turn itself
 			p.flow.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
@@ -196,9 +196,9 @@ func (p *parser) systemStatus(l *line) {
 	}
 }
 
-// retry shows that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes,
-// so retry ends the turn. Only a log-in that can be refreshed gets one retry. A
-// turn that continued without ductor may have succeeded since.
+// retry emits that Claude repeats a request to its API. If the API rejected the log-in, Claude would retry for minutes.
+// retry therefore ends the turn, at the second attempt if Claude can refresh the log-in. It does not end a turn whose
+// output is from before a restart of ductor, because a later attempt may have succeeded.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
@@ -211,8 +211,8 @@ func (p *parser) retry(l *line) {
 	p.flow.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
-// retryReason returns the reason why Claude repeats a request. status is the HTTP status of the last answer, or nil if
-// there was none. It returns "" if the reason is unknown.
+// retryReason returns the reason why Claude repeats a request, or "" if it is unknown. status is the HTTP status of the
+// last response, or nil if there was no response.
 func retryReason(status *int) cli.FailureKind {
 	if status == nil {
 		return cli.NetworkDown
@@ -220,8 +220,8 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.APIError{Status: *status}.Kind()
 }
 
-// warnServers warns about MCP servers that do not work. Claude waits two seconds for servers that are still starting,
-// and since 2.1.332 at most for the time in MCP_TIMEOUT. It then starts without their tools.
+// warnServers warns about MCP servers that do not work. Claude waits two seconds for servers that are still starting
+// (since 2.1.332, at most for the time in MCP_TIMEOUT) and then continues without their tools.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
@@ -231,7 +231,7 @@ func (p *parser) warnServers(servers []mcpServer) {
 	}
 }
 
-// user handles the results of tools. A repeated message only confirms that Claude has accepted the message.
+// user handles a line of type "user". It contains results of tools, or confirms that Claude has accepted a message.
 func (p *parser) user(l *line) {
 	if l.IsReplay {
 		p.echoed(l.UUID)
@@ -251,8 +251,8 @@ func (p *parser) user(l *line) {
 	}
 }
 
-// control handles a request of Claude. If the turn has a user, the request becomes an event, and reply is nil.
-// Otherwise ductor denies the request and advises the agent how to proceed.
+// control handles a request of Claude. If a user can answer, the request becomes an event, and reply is nil. Otherwise
+// ductor denies the request, and tells the model how to proceed.
 func (p *parser) control(l *line) (reply []byte) {
 	if l.Request == nil || l.RequestID == "" {
 		return nil
@@ -279,7 +279,7 @@ type deniedCall struct {
 	cli.Denial
 }
 
-// deny records a denied call, once for each call and process.
+// deny records a denied tool call for the turn's result. It records each call of a process only once.
 func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
 	if !p.mem.deny(callDigest(id)) && id != "" {
 		return
@@ -301,8 +301,8 @@ func (p *parser) told() []cli.Denial {
 // callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles a result line. The line does not end this turn if it ends a turn that Claude started itself, or if
-// messages sent during the turn still wait.
+// result handles a result line. It does not end ductor's turn if it ends a turn that Claude started itself, or if
+// Claude has not yet read all messages that were added to the turn.
 func (p *parser) result(l *line) {
 	if !l.IsError || l.NumTurns > 0 { // the result of a failed resume contains another ID
 		p.name(l)
@@ -324,8 +324,8 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started itself. Such
-// a turn also counts as the requested turn if Claude accepted the prompt in it.
+// ours reports whether a result ends the turn that ductor started. For a turn that Claude started itself, the result
+// names an origin. If Claude accepted ductor's prompt during such a turn, the result also ends ductor's turn.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
@@ -333,8 +333,8 @@ func (p *parser) ours(l *line) bool {
 	return p.phase == taken
 }
 
-// handOver passes the output of a turn that Claude started to the background callback, and removes the output from this
-// turn.
+// handOver passes the output of a turn that Claude started itself to the background callback, and removes it from
+// ductor's turn.
 func (p *parser) handOver(r cli.Result) {
 	if p.observer.background == nil {
 		return

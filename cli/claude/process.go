@@ -7,15 +7,16 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process with its last recorded mark. The caller that starts it must stop it or detach from it.
+// process is a Claude process. mark is the start of a turn that was stored last. The caller must stop the process or
+// detach from it.
 type process struct {
 	cli.Process
 
 	mu   sync.Mutex
-	mark cli.Mark // the last recorded mark
+	mark cli.Mark
 }
 
-// Begin records the mark m.
+// Begin implements cli.Process. It also remembers the mark.
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.Process.Begin(ctx, m); err != nil {
 		return err
@@ -26,13 +27,13 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-// renote replaces the note in the mark of the running turn. It does nothing if the turn has no mark.
-func (p *process) renote(ctx context.Context, turn cli.TurnID, note string) error {
+// updateNote replaces the stored note of the running turn. It does nothing if the start of the turn was not stored.
+func (p *process) updateNote(ctx context.Context, turn cli.TurnID, note string) error {
 	p.mu.Lock()
 	m := p.mark
 	p.mu.Unlock()
 	if m.Turn != turn || turn == "" {
-		return nil // without a recorded start, a note is useless
+		return nil
 	}
 	m.Note = note
 	return p.Begin(ctx, m)

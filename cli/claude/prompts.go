@@ -12,17 +12,17 @@ import (
 	"ductor/cli"
 )
 
-// promptFiles are the names of files with the system prompts of a process, and with the settings from the owner's extra
-// arguments. These texts are in files because every user of the machine can see command lines. A name is empty if there
-// is no such text.
+// promptFiles are the paths of files with system prompts, and with the settings from the configured extra arguments.
+// Command lines cannot contain these texts, because every user of the machine can see command lines. A path is empty if
+// there is no such text.
 type promptFiles struct{ replace, add, settings string }
 
-// paths returns the names of the existing files.
+// paths returns the paths that are not empty.
 func (f promptFiles) paths() []string {
 	return slices.DeleteFunc([]string{f.replace, f.add, f.settings}, func(path string) bool { return path == "" })
 }
 
-// writePrompts writes the system prompts and settings of req to files, which Claude reads at its start. The files stay
+// writePrompts writes the system prompts and settings for req to files, which Claude reads at its start. The files stay
 // for later processes with the same prompts.
 func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) {
 	settings, _, owners, err := settingsOf(req)
@@ -46,8 +46,8 @@ func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) 
 	return files, nil
 }
 
-// ownPrompts returns the system prompts of req. It omits a prompt that the extra arguments of req replace: Claude does
-// not start if it gets a prompt twice, and the owner's configuration has priority.
+// ownPrompts returns the system prompts of req. It omits a prompt that the configured extra arguments replace: Claude
+// does not start if it gets a prompt twice, and the configuration has priority.
 func ownPrompts(req cli.Request) (replace, add string) {
 	replace, add = req.SystemPrompt, req.AppendPrompt
 	if named(req.ExtraArgs, "--system-prompt") {
@@ -59,8 +59,8 @@ func ownPrompts(req cli.Request) (replace, add string) {
 	return replace, add
 }
 
-// freshPrompts returns a line that makes a resumed session use the system prompts of req. It returns nil if the line is
-// not needed. Without the line, Claude keeps the prompts with which the session began, at least since 2.1.332.
+// freshPrompts returns a line that makes a resumed session use the system prompts of req, or nil if that is not
+// necessary. Without the line, Claude uses the prompts with which the session began, at least since 2.1.332.
 func freshPrompts(req cli.Request) []byte {
 	if replace, add := ownPrompts(req); req.Resume == "" || replace+add == "" {
 		return nil
@@ -68,7 +68,7 @@ func freshPrompts(req cli.Request) []byte {
 	return controlLine(initRequest, map[string]any{"subtype": "initialize", "systemPromptSnapshot": false})
 }
 
-// named reports whether args contain flag, or its variant that reads a file.
+// named reports whether args contain the flag, or its variant that reads a file.
 func named(args []string, flag string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -76,11 +76,10 @@ func named(args []string, flag string) bool {
 	})
 }
 
-// maxImage is the API's size limit for a picture before base64 encoding.
+// maxImage is the API's size limit for a picture, in bytes before base64 encoding.
 const maxImage = 5 << 20
 
-// promptText returns the prompt in a form that Claude reads as text. A space before a leading slash prevents Claude
-// from treating the prompt as a command.
+// promptText prevents Claude from treating a prompt as a command: it puts a space before a leading slash.
 func promptText(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return " " + prompt
@@ -88,7 +87,7 @@ func promptText(prompt string) string {
 	return prompt
 }
 
-// promptOf returns the text of the message to Claude for req.
+// promptOf returns the text of the message that ductor sends to Claude for req.
 func promptOf(req cli.Request) string {
 	switch req.Task {
 	case cli.TaskCompact:
@@ -100,7 +99,7 @@ func promptOf(req cli.Request) string {
 }
 
 // userLine returns the prompt and the images of req as one line of stream-json input. If id is not empty, Claude
-// repeats it after accepting the message.
+// repeats it after it has accepted the message.
 func userLine(req cli.Request, id string) ([]byte, error) {
 	content := make([]map[string]any, 0, len(req.Images)+1)
 	for _, image := range req.Images {

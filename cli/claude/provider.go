@@ -1,8 +1,7 @@
-// Package claude implements the Claude Code agent: its command line, its stream-json protocol in and out, its control
-// requests, its log-in and its models.
+// Package claude lets ductor use Claude Code. It starts the program claude, writes prompts and decisions to its
+// standard input, and converts its output in the stream-json format to the events of package cli.
 //
-// The package only translates between Claude and the events of package cli. Other packages choose the conversation,
-// repeat failed turns and start processes. The package is not a general runner of agents, and knows nothing of chats.
+// The package does not choose conversations and does not repeat failed turns; other packages do.
 package claude
 
 import (
@@ -17,7 +16,7 @@ import (
 type Options struct {
 	cli.ProviderOptions
 	// PromptDir is the directory for files with system prompts. It must have the same path for ductor and for the
-	// agent. Empty means a directory of this user in os.TempDir.
+	// agent. The default is a directory of this user in os.TempDir.
 	PromptDir string
 	// Background receives the result of a turn that Claude started itself, for example after the end of a background
 	// task. A goroutine of the session calls it, so it must not block for long.
@@ -40,7 +39,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return agent }
 
-// Modes returns Live, which is preferred, and OneShot.
+// Modes implements cli.Provider.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
 // Open implements cli.Provider.
@@ -59,7 +58,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-// launch starts Claude for req. The caller must stop the process. mode is empty for a probe. Errors are *cli.Failure.
+// launch starts Claude for req. The caller must stop the process. mode is empty if the process only answers a short
+// query. Errors are *cli.Failure.
 func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (cli.Process, error) {
 	files, err := p.writePrompts(req)
 	if err != nil {
@@ -88,12 +88,12 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. For its own tools, Claude accepts a list of permitted tools. For tools of MCP
-// servers, it accepts only a list of denied tools.
+// CannotHold implements cli.ToolHolder. Claude accepts a list of permitted tools only for its own tools. To permit only
+// some MCP servers, ductor must start Claude with no other servers.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
-		// In strict mode, Claude has only the servers of the request.
+		// With --strict-mcp-config, Claude has only the servers of the request.
 		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
 			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
 		}
@@ -101,7 +101,7 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// Cannot implements cli.Limited. A one-shot process cannot ask the user.
+// Cannot implements cli.Limited. A process for one turn cannot ask the user.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	switch {
 	case mode != cli.OneShot || permission == cli.Bypass:
@@ -114,8 +114,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return "Claude run once cannot ask: what needs permission is denied"
 }
 
-// ProjectFiles implements cli.ProjectReader. It returns the files of a project that contain settings for Claude. With
-// -p Claude would run their hooks and MCP servers without asking.
+// ProjectFiles implements cli.ProjectReader. With -p, Claude would run the hooks and MCP servers in these files without
+// asking.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".mcp.json",
@@ -133,9 +133,10 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. A session with its own home must not find the owner's skills, commands
-// and agents. If Claude would find them above the working directory, a flag limits Claude to the user's settings. The
-// flag also excludes skills, commands and agents in the working directory.
+// arguments returns the command line for req. A session with its own home directory must not find skills, commands and
+// agents of the user who runs ductor. If Claude would find them above the working directory, a flag limits Claude to
+// the settings in the session's home directory. The flag also excludes skills, commands and agents in the working
+// directory.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -144,13 +145,13 @@ func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]st
 	return args, err
 }
 
-// environment returns the complete environment of a process for req.
+// environment returns the complete environment of a process that serves req.
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
-		"DISABLE_AUTOUPDATER": "1", // an update while ductor runs could break it
-		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server that is always loaded, before it starts without
-		// the server's tools. The default of five seconds is too short for ductor's own server on a busy small machine.
+		"DISABLE_AUTOUPDATER": "1", // an update could break a running Claude
+		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server with alwaysLoad. It then starts without the
+		// server's tools. The default of five seconds is too short for ductor's own server on a busy small machine.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })
@@ -162,7 +163,7 @@ func (p *Provider) environment(req cli.Request) []string {
 	return atHome(req.Home, p.opts.OwnerHome, p.opts.ChildEnv(req, allowedEnv(parent), own))
 }
 
-// settingOf returns the setting of a process for req.
+// settingOf returns the settings with which a process for req starts.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
 	s := setting{Turn: turnSettingsOf(f, req), Format: f}
 	s.Begin = cli.Digest(req.Resume)

@@ -12,8 +12,7 @@ import (
 // wasInterrupted reports whether the result belongs to an interrupted turn.
 func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
-// sum combines two results of the same turn. Claude prints several results if a message came too late for the first
-// one.
+// sum adds two results of the same turn. Claude prints another result if it read a message only after the first result.
 func sum(former, last cli.Result) cli.Result {
 	last.CostUSD += former.CostUSD
 	last.Turns += former.Turns
@@ -27,7 +26,7 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// spent returns the cost and usage of this turn. Claude reports totals since the start of the process.
+// spent returns the cost and usage of this turn. It computes them from Claude's totals since the start of the process.
 func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
 	costUSD = r.TotalCostUSD
 	if costUSD >= m.costUSD {
@@ -50,8 +49,8 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage returns the total usage of all models. It includes sub-agents, which own omits. own is used if byModel is
-// empty.
+// totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns own, which
+// omits sub-agents.
 func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
@@ -63,8 +62,8 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	return sum
 }
 
-// measure updates how full the context is: the input and output of the model's last call. It ignores sub-agents, which
-// have their own contexts.
+// measure updates how many tokens the context contains: the input and output of the model's last call. It ignores
+// sub-agents, which have their own contexts.
 func (m *memory) measure(l *line) {
 	switch {
 	case l.Parent != "":
@@ -85,7 +84,7 @@ func (m *memory) measure(l *line) {
 
 func (u tokenUsage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// compacted emits that Claude shortened its context.
+// compacted emits that Claude has shortened its context.
 func (p *parser) compacted(c *compactMetadata) {
 	if c == nil {
 		return
@@ -96,16 +95,16 @@ func (p *parser) compacted(c *compactMetadata) {
 	p.flow.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
-// trouble contains details about a turn's failure that come before its result line.
+// trouble contains details about the failure of a turn. They arrive before the turn's result line.
 type trouble struct {
-	apiError  string    // error kind in Claude's synthetic message
-	resetAt   time.Time // reset of an exceeded rate limit; otherwise zero
-	network   bool      // a lost connection caused the last retry
+	apiError  string    // kind of error, from a message that Claude Code itself wrote
+	resetAt   time.Time // time when an exceeded rate limit resets; otherwise zero
+	network   bool      // whether a lost connection caused the last retry
 	keySource string    // origin of the API key, as Claude reports it
 }
 
-// resultFailure returns the failure of a turn, or nil if the turn succeeded. Only is_error decides, because the subtype
-// of a failed turn is often "success".
+// resultFailure returns the failure of a turn, or nil if the turn succeeded. It relies on the field is_error, because
+// the subtype of a failed turn is often "success".
 func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
@@ -114,7 +113,7 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // the reason is only a part of the text
+	if cli.InnerMessage(r.Result) != r.Result { // Reason is only a part of the text
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {
@@ -147,17 +146,17 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	return kind
 }
 
-// forTerminal matches advice that is useless outside of a terminal.
+// forTerminal matches advice in Claude's errors that is useless outside of a terminal.
 var forTerminal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(` (?:(?:Please r|R)un (?:--model|/model|/login)\b|To configure this behavior,)[^.]*\.`)
 })
 
-// failureReason returns the sentence in which Claude explains the failure.
+// failureReason returns Claude's explanation of the failure, usually a sentence.
 func failureReason(r resultFields) string {
 	text := r.Result
 	if text == "" {
 		for _, e := range r.Errors {
-			if !strings.HasPrefix(e, "[ede_diagnostic]") { // internal notes of Claude
+			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's internal diagnostics
 				text = e
 				break
 			}
@@ -166,7 +165,7 @@ func failureReason(r resultFields) string {
 	return cli.Shorten(forTerminal().ReplaceAllString(cli.InnerMessage(strings.TrimPrefix(text, "API Error: ")), ""), 500)
 }
 
-// exitFailure improves the failure of a process that ended without a result, by the process's last output.
+// exitFailure classifies the failure of a process that ended without a result, by the process's last output.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	kind := cli.KindOfWords(f.Detail, []cli.Words{
 		{Kind: cli.ResumeFailed, Any: []string{noConversation, "requires a valid session ID", "is already in use"}},

@@ -11,9 +11,9 @@ import (
 // setting describes how a process was started. Requests with different settings need different processes. A setting is
 // stored with the process as a line of JSON; it contains no secrets.
 type setting struct {
-	// Digest covers the arguments, system prompts, environment and directory. It does not cover Turn.
+	// Digest covers the arguments, system prompts, environment and working directory, but not the settings in Turn.
 	Digest string `json:"d"`
-	// Begin is a digest of the requested session.
+	// Begin is a digest of the ID of the session that the process resumed.
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
@@ -23,7 +23,7 @@ func (s setting) String() string {
 	return strings.TrimSuffix(string(jsonLine(s)), "\n")
 }
 
-// readSetting parses the result of setting.String. The setting of an unreadable text fits no request.
+// readSetting parses the result of setting.String. If text is unreadable, it returns a setting that fits no request.
 func readSetting(text string) setting {
 	var s setting
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -32,16 +32,16 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether a process with this setting can run a request with the setting want. now contains the process's
-// current turn settings.
+// fits reports whether a process with this setting can run a request with the setting want. now contains the turn
+// settings that currently apply in the process.
 func (s setting) fits(now turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
 }
 
-// turnSettings are the settings of Claude that can change between two turns of a process.
+// turnSettings are the settings that the protocol can change between two turns of a process.
 type turnSettings struct {
 	Model      cli.ModelID `json:"m,omitempty"` // as requested; empty means Claude's default
-	Permission string      `json:"p,omitempty"` // Claude's name for it
+	Permission string      `json:"p,omitempty"` // the name that Claude uses
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
@@ -59,15 +59,15 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It must not
-// change settings from the owner's command line.
+// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It may not if
+// the configured arguments set the model, the effort or the permission mode.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
 		return named(extra, flag)
 	})
 }
 
-// canBecome reports whether the protocol can change m to want. Claude has no request to enter or leave
+// canBecome reports whether requests of the protocol can change m to want. Claude has no request to enter or leave
 // bypassPermissions, and none to return to its default effort.
 func (m turnSettings) canBecome(want turnSettings) bool {
 	bypass := m.Permission == bypassMode || want.Permission == bypassMode
@@ -85,7 +85,7 @@ const (
 type change struct {
 	id   string
 	line []byte
-	kind cli.FailureKind // kind of the turn's failure if Claude rejects the change
+	kind cli.FailureKind // kind of the failure if Claude rejects the change
 	what string
 }
 

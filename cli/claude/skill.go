@@ -17,8 +17,8 @@ var _ cli.SkillReader = (*Provider)(nil)
 // SkillTool implements cli.SkillReader.
 func (p *Provider) SkillTool() string { return toolSkill }
 
-// ShowSkill implements cli.SkillReader. The input of a request contains only the skill's name, so ShowSkill adds the
-// skill's files.
+// ShowSkill implements cli.SkillReader. Claude's request contains only the name of a skill. ShowSkill adds the files of
+// the skill.
 func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	name := cli.TextsOf(asked.Input)["skill"]
 	files, err := p.skillFiles(ctx, req, name)
@@ -37,7 +37,7 @@ func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.App
 	return asked
 }
 
-// skillFiles returns the files in the agent's environment that can define a skill.
+// skillFiles returns the files that define a skill. It searches where the agent runs, which may be a container.
 func (p *Provider) skillFiles(ctx context.Context, req cli.Request, name string) (files []skills.File, err error) {
 	env := p.environment(req)
 	remote, ok := p.opts.Launcher.(cli.Helper)

@@ -14,15 +14,14 @@ import (
 
 const noteWait = 2 * time.Second
 
-// running returns the running turn, or nil.
 func (s *live) running() *liveTurn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn
 }
 
-// Decide implements cli.Decider. It records the answer after sending it. If ductor is killed in between, the next
-// process asks the same question again, and Claude uses the first answer.
+// Decide implements cli.Decider. It stores the answer after it has sent the answer. If ductor is killed in between, it
+// asks the same question again after a restart, and Claude uses the first answer.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
 	if t == nil {
@@ -39,13 +38,13 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 		return fmt.Errorf("answer claude: %w", err)
 	}
 	t.note.Answered, t.note.Sending = t.p.approvals.Answered(), ""
-	t.renote(ctx)
+	t.updateNote(ctx)
 	return nil
 }
 
 // Steer implements cli.Steerer. It waits until the turn's prompt was sent, and returns after it has written the
-// message. Claude handles the message between two tools or after its current text, but before the turn's Result. A
-// message with a Turn is sent only once, even if Steer is called again.
+// message. Claude reads the message between two tools or after its current text, but before the turn's Result. A
+// message with req.Turn is sent only once, even if Steer is called again.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	t := s.running()
 	if t == nil {
@@ -55,7 +54,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// Claude accepts a message that it gave back only under another ID. So the ID depends on both turns.
+	// The ID depends on both turns: a message that one turn gave back must have another ID in the next turn.
 	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
@@ -73,8 +72,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer records the message before sending it, because a process that resumes the turn must expect an additional
-// result.
+// steer sends a message during the turn. It first stores the message in the note, because after a restart of ductor the
+// turn must expect another result for the message.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -86,7 +85,7 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 		return nil
 	}
 	t.note.Steers, t.note.Sending = t.p.steers.All(), id
-	t.renote(ctx)
+	t.updateNote(ctx)
 	if err := t.deliver(ctx, line); err != nil {
 		return fmt.Errorf("steer claude: %w", err)
 	}
@@ -110,7 +109,7 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 }
 
 // lastWritten returns the result of writing a line in a turn that has ended. Claude may have ended the turn because of
-// the line, before the writer reported success.
+// this line, before the writer reported success.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -120,20 +119,20 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// renote records the turn's current note. If that fails, only a later process of ductor has less information.
-func (t *liveTurn) renote(ctx context.Context) {
+// updateNote stores the current note of the turn. If that fails, ductor knows less about the turn after a restart.
+func (t *liveTurn) updateNote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
-	if err := t.run.process.renote(ctx, t.req.Turn, t.note.String()); err != nil {
+	if err := t.run.process.updateNote(ctx, t.req.Turn, t.note.String()); err != nil {
 		t.session.provider.opts.Logger.Warn("what was sent to claude is not noted", "err", err)
 	}
 }
 
-// takeBackID is the prefix of the ID of a request to drop a message. The message's ID follows.
+// takeBackID is the prefix of the ID of a request to drop a message. The rest of the ID is the ID of the message.
 const takeBackID = "take-back-"
 
-// interrupt interrupts the turn. It first takes back the steered messages that still wait, because Claude would
-// otherwise start to work on them after the interrupt.
+// interrupt asks Claude to end the turn. It first takes back the messages that Claude has not read, because Claude
+// would work on them after the interrupt.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
@@ -155,7 +154,7 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	// If Claude does not support the request, finish stops the process.
+	// If Claude does not support the request, liveTurn.finish stops the process.
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}
@@ -163,7 +162,7 @@ func (t *liveTurn) replied(r *controlReply) {
 
 var _ cli.PermissionSetter = (*live)(nil)
 
-// SetPermission implements cli.PermissionSetter. Claude uses the mode from its next tool on.
+// SetPermission implements cli.PermissionSetter. Claude applies the mode from its next tool on.
 func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t := s.running()
 	if t == nil {
@@ -174,20 +173,20 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // until then, the turn may still be changing its initial settings
+	case <-t.open.asked: // until then, the turn may change its initial settings
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():
 		return fmt.Errorf("set the permission mode: %w", context.Cause(ctx))
 	}
-	if err := s.question(ctx, map[string]any{"subtype": "set_permission_mode", "mode": flag}, nil); err != nil {
+	if err := s.request(ctx, map[string]any{"subtype": "set_permission_mode", "mode": flag}, nil); err != nil {
 		return fmt.Errorf("set the permission mode: %w", err)
 	}
 	t.switched(flag)
 	return nil
 }
 
-// switched records that the process has another permission mode.
+// switched records that the permission mode of the process has changed.
 func (t *liveTurn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// projectName returns the name of the folder with Claude's sessions of a directory. It replaces each character of the
-// path that is not a letter or digit by a dash. It cuts a long name and adds a suffix.
+// projectName returns a glob pattern for the folder in which Claude stores the sessions of a directory. Claude names it
+// after the path, with each character that is not a letter or digit replaced by a dash. It cuts a long name and adds a
+// suffix.
 func projectName(dir string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
 	if len(name) > 200 {
@@ -39,7 +40,7 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }
 
-// storedLine parses a line of a session's file.
+// storedLine parses a line of the file in which Claude stores a session.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type      string `json:"type"`
@@ -61,7 +62,8 @@ func storedLine(line []byte) stored.Line {
 	return out
 }
 
-// storedPrompt returns a user's text. It returns "" for results of tools and for output of Claude's own commands.
+// storedPrompt returns the text that a user wrote. It returns "" for results of tools and for output of Claude's
+// commands.
 func storedPrompt(content json.RawMessage) string {
 	var text string
 	var blocks []struct{ Type, Text string }

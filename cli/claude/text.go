@@ -9,31 +9,31 @@ import (
 	"ductor/cli/turn"
 )
 
-// synthetic is the model name in messages that Claude Code itself writes: errors and output of local commands. They are
-// not part of the answer.
+// synthetic is the model in messages that Claude Code itself wrote: errors and output of local commands. They are not
+// part of the answer.
 const synthetic = "<synthetic>"
 
-// flow is the streamed message, as a list of blocks.
+// flow is the message that Claude is streaming, as a list of blocks.
 type flow struct {
 	tools
 	status
 	id     string
-	open   bool // neither message_stop nor a replacing message has come
+	open   bool // whether the message is unfinished: neither message_stop nor a replacement has arrived
 	blocks []*flowBlock
-	whole  map[string]int // number of complete blocks that were not streamed, by message
+	whole  map[string]int // number of complete blocks that were not streamed, by message ID
 }
 
 type flowBlock struct {
 	index   int
 	kind    string // text, thinking, tool_use, …
 	key     string
-	whole   bool // the block's assistant line has come
-	thought bool // its thinking was emitted while it streamed
+	whole   bool // whether the complete block has arrived
+	thought bool // whether its thinking was emitted while the block was streamed
 	tool    block
 	input   strings.Builder
 }
 
-// stream handles a stream event of the model's API.
+// stream handles an event of the model's stream.
 func (f *flow) stream(l *line) {
 	ev := l.Event
 	if ev == nil || l.Parent != "" {
@@ -56,7 +56,7 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. A previous message that is still open was abandoned by Claude, and a retry streams it again.
+// begin starts a message. If the previous message is still open, Claude has abandoned it and streams it again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil
@@ -90,7 +90,7 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block returns the newest block with an index. If no such block was started, block creates one of the given kind.
+// block returns the newest block with this index. If there is none, it creates a block of the given kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -116,7 +116,8 @@ func (f *flow) blockDelta(ev *streamEvent) {
 	}
 }
 
-// blockStop starts a tool whose input is complete. Usually the assistant line came before and has started the tool.
+// blockStop starts a tool whose input is complete. Usually, the complete message came before and has already started
+// the tool.
 func (f *flow) blockStop(ev *streamEvent) {
 	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
@@ -128,8 +129,8 @@ func (f *flow) blockStop(ev *streamEvent) {
 	f.start(b.tool, "")
 }
 
-// assistant handles a complete message, which contains a single block in most versions. It corrects streamed text, but
-// never repeats it.
+// assistant handles a complete message. In most versions of Claude it contains a single block. Its text corrects the
+// streamed text, but is never emitted twice.
 func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {
@@ -163,7 +164,7 @@ func (f *flow) wholeBlock(message string, b block) {
 		}
 	case isToolUse(b.Type):
 		f.start(b, "")
-	case b.ToolUseID != "": // result of a tool that ran on the model's side
+	case b.ToolUseID != "": // result of a tool that ran on the server of the API
 		f.end(b, nil)
 	}
 }
@@ -195,7 +196,7 @@ func (f *flow) subAgent(m *message, parent string) {
 	}
 }
 
-// status is Claude's activity as users see it.
+// status is the activity of Claude that users see, such as waiting or retrying.
 type status struct {
 	out   *turn.Emitter
 	shown cli.StatusKind

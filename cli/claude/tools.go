@@ -17,7 +17,7 @@ import (
 type toolCall struct {
 	name   string
 	input  json.RawMessage
-	err    string // error of a failed call
+	err    string // the error if the call failed
 	denied bool   // ductor denied the call and told the model why
 }
 
@@ -49,7 +49,7 @@ func (t *tools) start(b block, parent string) {
 	})
 }
 
-// drop ends a tool of an abandoned message, because no further events will come for the tool.
+// drop ends a tool call of an abandoned message, because Claude will not report its end.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
 		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
@@ -79,7 +79,7 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
-		if !b.IsError && end.Output == "(Bash completed with no output)" { // text that is meant for the model
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // this text is meant for the model
 			end.Output = ""
 		}
 	}
@@ -89,10 +89,10 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	t.em.ToolEnd(end)
 }
 
-// unexplained tells the model that the user denied a call without giving a reason.
+// unexplained is the message for the model if the user denied a call without a reason.
 const unexplained = "The user denied this without giving a reason."
 
-// toolError returns the error of a call as users see it. It replaces texts that Claude Code wrote for the model.
+// toolError returns the error of a tool call, for users. It replaces texts that Claude Code wrote for the model.
 func toolError(output string) string {
 	output, _ = strings.CutPrefix(output, "<tool_use_error>")
 	switch {
@@ -104,7 +104,7 @@ func toolError(output string) string {
 	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
 }
 
-// resultText returns the text of a tool's result. Of pictures and other content it returns only the type.
+// resultText returns the text of a tool's result. For pictures and other content, it returns only the type.
 func resultText(content json.RawMessage) string {
 	m := message{Content: content}
 	var parts []string
@@ -122,7 +122,7 @@ func resultText(content json.RawMessage) string {
 var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`) })
 
 // exitCode returns the exit code of a shell command, or nil if the command was rejected, interrupted or moved to the
-// background. Claude describes codes other than 0 only in words.
+// background. Claude reports codes other than 0 only in the text of the output.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
 		return cli.NumberIn(exitLine(), output)
@@ -146,7 +146,7 @@ func inBackground(structured json.RawMessage) bool {
 
 const maxTitle = 200
 
-// toolTitle describes a tool call for users, in one line. A path inside dir is shown relative to dir.
+// toolTitle describes a tool call for users, in one line. It shows paths inside dir relative to dir.
 func toolTitle(name string, input json.RawMessage, dir string) string {
 	fields := cli.TextsOf(input)
 	for _, key := range titleKeys(name) {
@@ -197,7 +197,7 @@ func oneLine(s string) string {
 	return cli.OneLine(strings.ToValidUTF8(cli.Shorten(s, enough), ""), maxTitle)
 }
 
-// fileEdit is Claude's report about a completed Edit, MultiEdit or Write.
+// fileEdit is the structured result of the tools Edit, MultiEdit and Write.
 type fileEdit struct {
 	Type    string `json:"type"` // "create" for a new file; empty for Edit
 	Path    string `json:"filePath"`
@@ -213,8 +213,8 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// fileChange returns the change that a tool call made to a file, or false if it changed no file. result is Claude's
-// structured result. Without a result, the change comes from the call's input and has no diff.
+// fileChange returns the change that a tool call made to a file, or false if it changed none. result is Claude's
+// structured result. Without a result, fileChange uses the input of the call, and there is no diff.
 func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChanged, bool) {
 	switch call.name {
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -268,16 +268,16 @@ func wholeFile(content string) hunk {
 	return h
 }
 
-// snippet is a part of a file that an edit replaces.
+// snippet is one replacement of an edit: the old text and the new text.
 type snippet struct {
 	Old string `json:"old_string"`
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the changes that a tool would make according to its input. The input does not contain the
-// position of a replaced part, so lines count from the start of the part. For a write of a whole file it is unknown
-// whether the file exists, so the change shows the new content. The input fields that the changes show are added to the
-// map said.
+// proposedChanges returns the changes that a tool would make according to its input. The input does not tell where in
+// the file a replaced part is, so line numbers count from the start of the part. It also does not tell whether a file
+// exists, so a write of a whole file shows all of the new content. proposedChanges records in said which input fields
+// the changes show.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
@@ -318,7 +318,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, said map[st
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 
-// hunk returns the lines of the replaced part. Unchanged lines at its start and end become context.
+// hunk returns the replacement as a hunk of a diff. Equal lines at the start and the end become context.
 func (s snippet) hunk() hunk {
 	was, is := linesOf(s.Old), linesOf(s.New)
 	head := 0

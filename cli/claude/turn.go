@@ -19,17 +19,17 @@ type liveTurn struct {
 	req     cli.Request
 	p       *parser
 	open    opening
-	left    *leftTurn // state of a resumed turn; nil for a new turn
+	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // held while a message and its note are sent
+	notes sync.Mutex    // held while a message is sent and its note is stored
 	note  note
 }
 
-// idSpace is the UUID namespace for message IDs that are derived from turn IDs.
+// idSpace is the UUID namespace of message IDs that are computed from turn IDs.
 var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
-// idOf returns the message ID for a turn ID. The result is always the same.
+// idOf computes a message ID from a turn ID. It always returns the same ID for a turn.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
 // Turn implements cli.Session.
@@ -100,10 +100,10 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
 	p.echo = t.open.id
 	p.observer = observer{
-		taken: t.takenUp, freed: t.open.due, replied: t.replied, garbage: t.run.stream.Garbage,
+		taken: t.takenUp, freed: t.open.startIfReady, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, id := range t.note.Steers { // the previous process of ductor sent these
+	for _, id := range t.note.Steers { // these were sent before a restart of ductor
 		p.steers.Add(id, "")
 	}
 	if t.req.Attended {
@@ -118,7 +118,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp is called after Claude has accepted the prompt. The requested turn settings are then in effect.
+// takenUp is called when Claude has accepted the prompt. The requested turn settings then apply.
 func (t *liveTurn) takenUp() {
 	t.p.flow.em.Accepted()
 	t.open.markAsked()
@@ -127,7 +127,7 @@ func (t *liveTurn) takenUp() {
 	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called after the turn has read all output from the time without ductor.
+// caughtUp is called in a resumed turn, after it has read all output from before ductor attached.
 func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
@@ -136,10 +136,10 @@ func (t *liveTurn) caughtUp() {
 	if t.open.step == catchingUp {
 		t.open.step = waiting
 	}
-	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude will repeat the prompt's ID later
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has the prompt, but has not repeated its ID yet
 		t.open.markAsked()
 	}
-	t.open.due()
+	t.open.startIfReady()
 }
 
 // loop runs the turn to its end.
@@ -147,14 +147,14 @@ func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
-		mark = cli.Mark{} // the start is already recorded
+		mark = cli.Mark{} // the start of the turn is already stored
 	}
 	return stream.Turn(t.ctx, turn.Loop[[]byte]{
-		Begin: t.open.due,
+		Begin: t.open.startIfReady,
 		Handle: func(raw []byte) bool {
 			if t.open.step == waiting && idle.busy() {
 				idle.line(raw)
-				t.open.due()
+				t.open.startIfReady()
 				return !idle.busy() && t.ctx.Err() != nil
 			}
 			reply, over := t.p.line(raw)
@@ -182,11 +182,11 @@ func (t *liveTurn) finish(end turn.End) {
 			s.phase = cutShort
 		}
 	}
-	if mode := t.run.mem.mode; mode != "" { // for example after a plan was approved
+	if mode := t.run.mem.mode; mode != "" { // for example, after a user approved a plan
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would continue with steered messages
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would work on messages that were added
 	close(t.gone)
 	result := t.result(end)
 	result.Unread = t.p.steers.Unread()
@@ -203,7 +203,7 @@ func (t *liveTurn) finish(end turn.End) {
 }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before the turn started
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // the turn was cancelled before it started
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
@@ -213,7 +213,8 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	return r
 }
 
-// turnResult returns the result of a turn: Claude's own result, unless ductor interrupted the turn.
+// turnResult returns Claude's own result of the turn. If ductor interrupted the turn, it returns a result with the
+// reason.
 func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
@@ -228,30 +229,30 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	return r
 }
 
-// step is the progress of a live turn, measured by the messages that ductor sent to Claude.
+// step is the progress of the start of a turn: which messages ductor has sent to Claude.
 type step int
 
 const (
-	catchingUp step = iota // it is unknown what the previous process of ductor sent
-	waiting                // Claude is busy, and nothing was sent
+	catchingUp step = iota // it is unknown what ductor sent before the restart
+	waiting                // nothing was sent, because Claude may be busy
 	changing               // Claude has not yet confirmed the new settings
 	sent                   // the prompt is being sent, or could not be written
 )
 
-// opening is the start of a turn. It changes Claude's settings, waits for the confirmation, and sends the prompt. It
-// runs only on the goroutine of the turn.
+// opening is the start of a turn. It changes Claude's settings, waits for the confirmation and sends the prompt. Only
+// the goroutine of the turn uses it.
 type opening struct {
 	turn    *liveTurn
-	id      string // ID of the prompt: Claude drops a message whose ID it knows, so each attempt of a turn has its own
-	prompt  []byte // line with the prompt; nil until it may be needed
+	id      string // ID of the prompt, which differs for each attempt: Claude drops messages whose ID it knows
+	prompt  []byte // line with the prompt; in a resumed turn, nil until it is needed
 	want    turnSettings
-	changes []change // changes that Claude has not confirmed
+	changes []change // changes of settings that Claude has not confirmed
 	step    step
-	asked   chan struct{} // closed when the prompt is sent, so that steered messages come later
+	asked   chan struct{} // closed when the prompt was sent; only then messages can be added
 	failure *cli.Failure
 }
 
-// writePrompt composes the line with the prompt.
+// writePrompt encodes the prompt as a line.
 func (o *opening) writePrompt() (err error) {
 	if f := o.turn.req.Unsendable(agent); f != nil {
 		return f
@@ -262,9 +263,10 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// due starts the turn if all conditions are met. It is called whenever a condition changes. It does nothing while a
-// turn that Claude started is running, because the prompt would become a part of that turn.
-func (o *opening) due() {
+// startIfReady sends the first messages of the turn if all conditions are met. It is called whenever a condition
+// changes. While a turn that Claude started itself is running, it does nothing, because the prompt would become a part
+// of that turn.
+func (o *opening) startIfReady() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
 		return
@@ -298,7 +300,7 @@ func (o *opening) ask(line []byte) {
 	o.markAsked()
 }
 
-// markAsked records that the prompt was sent. From then on, messages can be steered into the turn.
+// markAsked records that the prompt was sent. From then on, messages can be added to the turn.
 func (o *opening) markAsked() {
 	select {
 	case <-o.asked:
@@ -307,8 +309,8 @@ func (o *opening) markAsked() {
 	}
 }
 
-// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends without sending
-// its prompt. The process ends too, because its settings are then unknown.
+// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends without its
+// prompt. The process ends too, because its settings are then unknown.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -327,18 +329,18 @@ func (o *opening) reply(r *controlReply) {
 	}
 }
 
-// leftTurn is a turn that the previous process of ductor left.
+// leftTurn is a turn that was running when ductor was restarted.
 type leftTurn struct {
 	run      *liveRun
 	mark     cli.Mark
 	note     note
-	inputEnd int64 // bytes of input that reached the process
+	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the message l.note.Sending was not sent.
+// unsent reports whether the message with the ID l.note.Sending was not written before the restart.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether input after the changes of settings reached the process.
+// sent reports whether input was written to the process after the changes of settings.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {
@@ -347,11 +349,11 @@ func (l *leftTurn) sent(changes []change) bool {
 	return l.inputEnd > before
 }
 
-// atOnce is the maximum length of a line that ductor writes atomically.
+// atOnce is the maximum length of a line that ductor writes completely or not at all.
 const atOnce = 1 << 20
 
-// cutOff returns the missing rest of a partly written prompt. It returns nil if the prompt was written completely or
-// not at all. A complete prompt may be sent again, because Claude recognizes its ID.
+// cutOff returns the rest of a prompt that was written only partly. It returns nil if the prompt was written completely
+// or not at all. ductor may send a complete prompt again, because Claude recognizes its ID.
 func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	if l == nil || len(prompt) <= atOnce {
 		return nil

@@ -16,47 +16,47 @@ const (
 	defaultModel cli.ModelID = "default" // Claude's name for its default
 )
 
-// line is one line of Claude's output, with the fields that ductor uses. Other fields and types are ignored.
+// line is one line of Claude's output. It contains only the fields that ductor uses.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 	UUID      string `json:"uuid"`
-	// Parent is the tool call that started the sub-agent of an event. It is empty for the main agent.
+	// Parent is the ID of the tool call that started the sub-agent. It is empty for a line of the main agent.
 	Parent string `json:"parent_tool_use_id"`
 
-	Event     *streamEvent `json:"event"`            // stream_event
-	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop: another message repeats this one
+	Event     *streamEvent `json:"event"`            // in stream_event lines
+	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop events: Claude repeats the message
 
-	Message    *message        `json:"message"` // assistant, user
+	Message    *message        `json:"message"` // in assistant and user lines
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry is set if Claude repeats its request to the model because a filter stopped the message RefusedID.
+	// RefusalRetry is set if a filter stopped the message RefusedID, and Claude repeats the request to the model.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
-	Model        string      `json:"model"` // system/init
+	Model        string      `json:"model"` // in system/init lines
 	APIKeySource string      `json:"apiKeySource"`
 	MCPServers   []mcpServer `json:"mcp_servers"`
 
-	Status  *string          `json:"status"` // system/status, system/task_notification
+	Status  *string          `json:"status"` // in system/status and system/task_notification lines
 	TaskID  string           `json:"task_id"`
-	Summary string           `json:"summary"` // system/task_notification
+	Summary string           `json:"summary"` // in system/task_notification lines
 	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
-	Content string           `json:"content"` // system/model_fallback
+	Content string           `json:"content"` // in system/model_fallback lines
 
-	Attempt      int     `json:"attempt"` // system/api_retry
+	Attempt      int     `json:"attempt"` // in system/api_retry lines
 	MaxRetries   int     `json:"max_retries"`
 	RetryDelayMS float64 `json:"retry_delay_ms"`
 	ErrorStatus  *int    `json:"error_status"`
-	Error        string  `json:"error"` // also of assistant
+	Error        string  `json:"error"` // in system/api_retry and assistant lines
 
 	RateLimit *rateLimit `json:"rate_limit_info"`
 
-	RequestID string          `json:"request_id"` // control_request
+	RequestID string          `json:"request_id"` // in control_request lines
 	Request   *controlRequest `json:"request"`
-	Response  *controlReply   `json:"response"` // control_response
+	Response  *controlReply   `json:"response"` // in control_response lines
 
 	resultFields
 }
@@ -68,9 +68,9 @@ type resultFields struct {
 	Result         string                `json:"result"`
 	NumTurns       int                   `json:"num_turns"`
 	StopReason     string                `json:"stop_reason"`
-	TotalCostUSD   float64               `json:"total_cost_usd"` // since the start of the process
-	Usage          *tokenUsage           `json:"usage"`          // of this turn
-	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // since the start of the process
+	TotalCostUSD   float64               `json:"total_cost_usd"` // cost since the start of the process
+	Usage          *tokenUsage           `json:"usage"`          // usage in this turn
+	ModelUsage     map[string]modelUsage `json:"modelUsage"`     // usage since the start of the process
 	Denials        []wireDenial          `json:"permission_denials"`
 	Terminal       string                `json:"terminal_reason"`
 	Errors         []string              `json:"errors"`
@@ -80,11 +80,11 @@ type resultFields struct {
 type streamEvent struct {
 	Type    string   `json:"type"`
 	Index   int      `json:"index"`
-	Message *message `json:"message"`       // message_start
-	Block   *block   `json:"content_block"` // content_block_start
+	Message *message `json:"message"`       // in message_start events
+	Block   *block   `json:"content_block"` // in content_block_start events
 	Delta   *delta   `json:"delta"`
 
-	Usage *tokenUsage `json:"usage"` // message_delta
+	Usage *tokenUsage `json:"usage"` // in message_delta events
 }
 
 type delta struct {
@@ -97,7 +97,7 @@ type delta struct {
 type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
-	Content json.RawMessage `json:"content"` // a string, or blocks
+	Content json.RawMessage `json:"content"` // a string, or a list of blocks
 	Usage   *tokenUsage     `json:"usage"`
 }
 
@@ -118,10 +118,10 @@ type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"` // tool_use
+	ID        string          `json:"id"` // in tool_use blocks
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"` // tool_result
+	ToolUseID string          `json:"tool_use_id"` // in tool_result blocks
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 }
@@ -157,7 +157,7 @@ type wireDenial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// origin is the reason for a turn that Claude started itself.
+// origin describes why Claude started a turn itself.
 type origin struct {
 	Kind string `json:"kind"`
 }
@@ -185,10 +185,10 @@ func controlLine(id string, request map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
 }
 
-// subtype returns a request without parameters.
+// subtype returns a control request without parameters.
 func subtype(name string) map[string]any { return map[string]any{"subtype": name} }
 
-// denyLine returns the answer that denies can_use_tool. The model reads the message and continues.
+// denyLine returns the line that denies a can_use_tool request. The model reads the message and continues.
 func denyLine(requestID, message string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "success", "request_id": requestID,
@@ -196,7 +196,7 @@ func denyLine(requestID, message string) []byte {
 	})
 }
 
-// allowLine returns the answer that allows can_use_tool. The tool runs with input.
+// allowLine returns the line that allows a can_use_tool request. The tool runs with this input.
 func allowLine(requestID string, input json.RawMessage) []byte {
 	if len(input) == 0 || !json.Valid(input) {
 		input = json.RawMessage("{}")
@@ -207,7 +207,7 @@ func allowLine(requestID string, input json.RawMessage) []byte {
 	})
 }
 
-// unsupportedLine returns the answer to an unknown control request.
+// unsupportedLine returns the line that rejects an unknown control request.
 func unsupportedLine(requestID, subtype string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "error", "request_id": requestID,
@@ -219,8 +219,8 @@ func replyLine(response map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_response", "response": response})
 }
 
-// jsonLine encodes v and adds a newline. v must consist of strings, numbers, JSON, maps and slices, so that encoding
-// cannot fail.
+// jsonLine encodes v as a line with a newline. v must consist of strings, numbers, JSON, maps and slices, so that
+// encoding cannot fail.
 func jsonLine(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -229,8 +229,8 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. Because a turn has thousands of stream events, it reuses memory for
-// them: a result of decode is valid only until the next call.
+// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so it reuses memory for them. A
+// result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent
@@ -279,8 +279,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if raw has this layout. Text inside raw cannot be mistaken for the layout, because its
-// quotes are escaped.
+// piece decodes raw into d if raw has the layout above. Text inside of raw cannot be mistaken for the layout, because
+// its quotes are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {

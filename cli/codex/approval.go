@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approvalOf converts a request of Codex to an event for users.
+// approvalOf converts a request of Codex to an event that asks the user for permission.
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
 	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
@@ -27,7 +27,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
-	for i, f := range ev.Fields { // the protocol's names mean nothing to users
+	for i, f := range ev.Fields { // the protocol's prefix means nothing to users
 		if f.Weight != cli.LabelField {
 			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
 		}
@@ -38,8 +38,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf returns the Reading that all requests of Codex share. A request may propose a rule that also allows later
-// requests. ductor never accepts such a rule, so proposals are labels.
+// readingOf describes the fields that all requests of Codex have in common. A request may propose a rule that also
+// allows later requests. ductor never accepts such a rule, so users do not see these fields.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,
@@ -56,8 +56,8 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles fills in ev with the files of a patch. Other values in the patch's JSON become fields that no rule
-// allows.
+// askForFiles adds the changes of a patch to ev. Values in the patch's JSON that ductor does not know become fields of
+// ev. No rule allows a request with such fields, so a user decides.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
@@ -84,7 +84,7 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	}
 }
 
-// askForCommand fills in ev with the command as the model wrote it. It removes the shell that Codex adds, if it
+// askForCommand adds the command to ev. It removes the shell that Codex puts before the model's command, if it
 // recognizes that shell.
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
@@ -108,8 +108,7 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether the command line raw only starts a shell that runs the command shown. raw contains the
-// command in quotes.
+// sameCommand reports whether the command line raw starts a shell that runs exactly the command in shown.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)
@@ -123,7 +122,7 @@ func oneWord(s string) bool {
 	})
 }
 
-// askForServer fills in ev with a question of an MCP server, or with Codex's request to use a tool of that server.
+// askForServer adds a question of an MCP server to ev, or Codex's request to use a tool of that server.
 func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
 	if ev.Title == ev.Detail {
@@ -139,14 +138,14 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 	read.Usual["_meta.codex_approval_kind"] = p.Meta.Kind
 	read.Labels = append(read.Labels, "_meta.persist", "_meta.tool_description")
-	for i, shown := range p.Meta.Display { // Codex repeats the parameters
+	for i, shown := range p.Meta.Display { // Codex repeats the parameters here
 		at := fmt.Sprintf("_meta.tool_params_display[%d].", i)
 		read.Said[at+"name"], read.Said[at+"display_name"] = shown.Name, shown.Name
 		read.Said[at+"value"] = textOf(p.Meta.Parameters[shown.Name])
 	}
 }
 
-// textOf returns the text of a single JSON value as users see it. It returns "" for an object or an array.
+// textOf returns a JSON value as text, or "" for an object or an array with values.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

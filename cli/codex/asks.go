@@ -14,7 +14,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Requests of Codex to users.
+// Methods of Codex's requests to users.
 const (
 	askCommand     = "item/commandExecution/requestApproval"
 	askFiles       = "item/fileChange/requestApproval"
@@ -28,7 +28,7 @@ func askable(method string) bool {
 	return slices.Contains([]string{askCommand, askFiles, askPermissions, askQuestions, askServer}, method)
 }
 
-// askParams are the parameters of a request. The method determines which fields are used.
+// askParams are the parameters of a request to the user. The method determines which fields are used.
 type askParams struct {
 	Thread  cli.AgentSessionID `json:"threadId"`
 	Turn    string             `json:"turnId"`
@@ -67,20 +67,20 @@ type askQuestion struct {
 	} `json:"options"`
 }
 
-// inquiry is a request to a user.
+// inquiry is a request of Codex that a user answers.
 type inquiry struct {
-	id     cli.ApprovalID // ID of the request itself, which is the same after an adoption
+	id     cli.ApprovalID // the ID of the request in the protocol, which is the same after a restart of ductor
 	m      rpc.Message
 	params askParams
 }
 
 func newInquiry(m rpc.Message) *inquiry {
 	a := &inquiry{id: cli.ApprovalID(strings.Trim(string(m.ID), `"`)), m: m}
-	_ = json.Unmarshal(m.Params, &a.params) // users do not see missing fields
+	_ = json.Unmarshal(m.Params, &a.params) // missing fields stay empty
 	return a
 }
 
-// answer returns the JSON-RPC result for a user's decision.
+// answer returns the JSON-RPC result that contains a user's decision.
 func (a *inquiry) answer(d cli.Decision) any {
 	switch a.m.Method {
 	case askPermissions:
@@ -102,7 +102,7 @@ func (a *inquiry) answer(d cli.Decision) any {
 	return map[string]string{"decision": "decline"}
 }
 
-// answers returns the result for questions. A question without an answer counts as declined.
+// answers returns the result for questions. If a question has no answer, the result says that the user gives none.
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {
@@ -115,20 +115,21 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// ask handles a request to a user during this turn.
+// ask handles a request to the user during this turn.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// A request without a turn belongs to this turn.
+	// A request that names no turn belongs to this turn.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
-			t.s.server.decline(a) // an ended turn waits for no answer
+			t.s.server.decline(a) // no user can answer for a turn that has ended
 		}
 		return
 	}
 	t.approvals.Add(turn.Pending[*inquiry]{ID: a.id, About: a, Ask: func() cli.Event { return t.present(a) }})
 }
 
-// present returns the event for users. If the turn has no user, it answers the request and returns nil.
+// present returns the event that shows the request to users. If no user can answer, it denies the request and returns
+// nil.
 func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
@@ -143,7 +144,7 @@ func (t *liveTurn) present(a *inquiry) cli.Event {
 	return nil
 }
 
-// deny denies a request without a user.
+// deny denies a request without asking a user.
 func (t *liveTurn) deny(a *inquiry, reason string) {
 	if a.m.Method != askQuestions {
 		t.parser.denied(t.approvalOf(a), reason)
@@ -151,7 +152,8 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// Decide implements cli.Decider. Codex's answer has no field for a reason, so Decide sends the reason as a message.
+// Decide implements cli.Decider. Codex's protocol has no field for the reason of a denial, so Decide sends the reason
+// as a message.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
@@ -172,15 +174,15 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// explain sends the reason of a denial. The caller sends the answer afterwards, because the turn may end soon after the
-// answer.
+// explain sends the reason of a denial as a message. The caller denies the request afterwards, because the turn may end
+// soon after the denial.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 }
 
-// resolved handles the notification that Codex no longer waits for an answer.
+// resolved handles a notification that Codex no longer waits for an answer.
 func (t *liveTurn) resolved(n *notice) {
 	t.approvals.Withdraw(func(a *inquiry) bool { return a.id == cli.ApprovalID(strings.Trim(string(n.Request), `"`)) })
 }

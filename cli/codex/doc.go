@@ -1,14 +1,14 @@
-// Package codex implements the Codex CLI agent, in two modes.
+// Package codex lets ductor use the Codex CLI of OpenAI. It has two modes.
 //
-// In live mode it speaks JSON-RPC with `codex app-server`. Type server is such a process, and type live is one thread
-// in a server. Conversations with the same environment and arguments share a server, which starts with the first
-// session and ends with the last. Text streams word by word, Codex can ask users, and turns can be steered and
-// interrupted.
+// In live mode, it speaks JSON-RPC with the program `codex app-server`. Such a process contains threads; that is
+// Codex's name for sessions. Conversations with the same environment and arguments share a process. It starts with the
+// first session and ends with the last. Text streams word by word. Codex can ask users, and users can interrupt a turn
+// or add messages to it.
 //
-// An interrupted turn leaves its commands running. ductor ends these commands without touching processes of other
-// threads: a marker in the environment of each thread's tools identifies the thread's processes.
+// Codex does not end the commands of an interrupted turn. ductor ends them, and spares the processes of other threads:
+// a variable in the environment of each thread's tools identifies the processes of the thread.
 //
-// In one-shot mode each turn is a process of `codex exec --json`. A session is a thread ID, which the next process
-// resumes. This mode streams no partial text and asks for no approval; an action that the sandbox rejects is a Denial.
-// ductor uses the mode if the installed version is too old for the app server, or if the app server does not work.
+// In one-shot mode, each turn is a process of `codex exec --json`. The next process resumes the thread by its ID. This
+// mode streams no text and asks no user; an action that the sandbox rejects is a Denial. ductor uses this mode if the
+// installed version is too old for the app server, or if the app server does not work.
 package codex

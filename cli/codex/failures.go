@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// kindOf classifies an error of exec by its text, because exec has no error codes. The known texts are from version
-// 0.169.
+// kindOf classifies an error of `codex exec` by its text, because there are no error codes. The known texts are from
+// version 0.169.
 func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
 
 func kindOfError(e cli.APIError) cli.FailureKind {
@@ -22,13 +22,13 @@ func kindOfError(e cli.APIError) cli.FailureKind {
 	return e.Kind()
 }
 
-// hopeless reports whether retrying a request to the API is useless after this kind of failure.
+// hopeless reports whether it is useless to repeat a request to the API after this kind of failure.
 func hopeless(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf returns the kind of failure if something stopped the model in the middle of an answer, or "". Codex reports a
-// content filter like a broken stream.
+// stopOf returns the kind of failure if a content filter or a limit stopped the model's answer, or else "". Codex
+// reports these like a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -39,7 +39,7 @@ func stopOf(message string) cli.FailureKind {
 	return ""
 }
 
-// Texts that Codex adds to the reason of a failure, such as the number of the retry and the URL of the API.
+// Texts that Codex puts around the reason of a failure, such as the number of the retry and the URL of the API.
 var (
 	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
 	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
@@ -49,7 +49,7 @@ var (
 	broken  = regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
 )
 
-// reasonOf returns the reason in an error text.
+// reasonOf extracts the reason from the text of an error.
 func reasonOf(message string) string {
 	var body struct {
 		Error struct {
@@ -65,7 +65,7 @@ func reasonOf(message string) string {
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.AnswerCut: // the kind is the whole reason
+	case cli.AnswerCut: // the kind of failure is the whole reason
 		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))

@@ -13,22 +13,23 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars returns the variables with the location of Codex's data.
+// homeVars returns the environment variables that set the location of Codex's data.
 func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 
-// LoginVars returns the variables that lead Codex to a log-in, or to a part of its state, apart from CODEX_HOME.
+// LoginVars returns the environment variables, besides CODEX_HOME, that contain a log-in or set the location of a part
+// of Codex's state.
 func LoginVars() []string {
 	return []string{
 		"CODEX_SQLITE_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY",
 	}
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and the configuration that Codex needs to
-// reach its model. owner is the owner's home. env is the owner's environment, which may set another location of Codex's
-// data.
+// HomeSeeds returns the files that a session's own home directory contains at first: the log-in, and the configuration
+// that Codex needs to reach its model. owner is the home directory of the user who runs ductor. env is that user's
+// environment, which may set another location of Codex's data.
 //
-// Codex 0.169 renews auth.json through a link: it renames a new file over the link's target, and puts a lock beside the
-// target. So all homes can share one log-in through links. A log-in in a keyring cannot be shared, because the keyring
+// All home directories share one log-in through links. This works because Codex 0.169 renames a renewed auth.json over
+// the link's target, and puts a lock beside the target. A log-in in a keyring cannot be shared, because the keyring
 // stores it under the path of Codex's home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
@@ -41,12 +42,12 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownConfig reduces a configuration to the settings for reaching the model. It removes MCP servers, hooks, instructions
-// and trust.
+// ownConfig reduces a config.toml to the settings that are necessary to reach the model. It removes MCP servers, hooks,
+// instructions and trusted projects.
 func ownConfig(owner []byte) ([]byte, error) {
 	all, own := map[string]any{}, map[string]any{}
 	if toml.Unmarshal(owner, &all) != nil {
-		all = nil // a home without this file is valid
+		all = nil // continue without the user's settings
 	}
 	for _, name := range []string{
 		"model", "model_provider", "model_providers", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity",
@@ -64,8 +65,8 @@ func ownConfig(owner []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Auth checks for a key, then for the credential file. Otherwise it asks Codex, whose configuration may name a provider
-// that needs no log-in.
+// Auth implements cli.Provider. It looks for a key in the environment and for the credential file. If it finds neither,
+// it asks Codex, because its configuration may name a provider that needs no log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -94,7 +95,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 
-// home returns the directory of Codex's data for a user with the home directory owner.
+// home returns the directory of Codex's data. owner is the home directory of the user.
 func home(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "CODEX_HOME"), filepath.Join(owner, ".codex"))
 }

@@ -27,7 +27,7 @@ func trouble(e *apiError, code *int, status string) string {
 	return ""
 }
 
-// plainCommand removes the shell that Codex wraps around every command.
+// plainCommand removes the shell call that Codex puts around every command, such as bash -lc '…'.
 func plainCommand(command string) string {
 	if inner := withoutShell(command); inner != command {
 		return unquote(inner)
@@ -35,7 +35,7 @@ func plainCommand(command string) string {
 	return command
 }
 
-// withoutShell removes the shell that Codex wraps around a command. The result still has its quotes.
+// withoutShell is like plainCommand, but leaves the quotes around the command.
 func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {
@@ -45,7 +45,7 @@ func withoutShell(command string) string {
 	return command
 }
 
-// unquote removes single or double quotes around one shell word. It returns any other text unchanged.
+// unquote removes the single or double quotes around a shell word. It returns any other text unchanged.
 func unquote(s string) string {
 	if len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'' {
 		return strings.ReplaceAll(s[1:len(s)-1], `'\''`, `'`)
@@ -56,7 +56,7 @@ func unquote(s string) string {
 	return s
 }
 
-// planOf converts a to-do list to a plan. The list does not contain which step is active.
+// planOf converts a to-do list to a plan. The list does not show which step is active.
 func planOf(items []todo) cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, it := range items {
@@ -76,7 +76,7 @@ func compact(raw json.RawMessage) string {
 	return ""
 }
 
-// started converts an item to a ToolStarted. It returns false if the item is not a tool.
+// started returns the ToolStarted event of an item, or false if the item is not a tool call.
 func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
 	if it.ID == "" {
@@ -108,7 +108,7 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	return t, true
 }
 
-// ended converts a finished tool item to a ToolEnded.
+// ended returns the ToolEnded event of a finished tool call.
 func ended(it *liveItem) cli.ToolEnded {
 	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
 	if it.DurationMs != nil {
@@ -121,7 +121,7 @@ func ended(it *liveItem) cli.ToolEnded {
 	return e
 }
 
-// resultText returns the texts in the result of an MCP tool, or all of its JSON if it contains none.
+// resultText returns the texts in the result of an MCP tool. If it contains none, resultText returns its JSON.
 func resultText(raw json.RawMessage) string {
 	var result struct {
 		Content []struct {
@@ -143,7 +143,7 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf returns the changes that a patch makes. A moved file counts as two changes.
+// changesOf returns the file changes that a patch makes. A moved file counts as two changes.
 func changesOf(changes []liveChange) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {
@@ -156,8 +156,8 @@ func changesOf(changes []liveChange) []cli.FileChanged {
 	return changed
 }
 
-// unified converts Codex's data about a change to a unified diff. For an added or deleted file, the data is the file's
-// text.
+// unified converts Codex's data about a change to a unified diff. For an added or deleted file, Codex sends the text of
+// the file instead of a diff.
 func unified(kind cli.ChangeKind, diff string) string {
 	sign := "+"
 	switch {
@@ -176,7 +176,7 @@ func unified(kind cli.ChangeKind, diff string) string {
 	return head + sign + strings.Join(lines, "\n"+sign) + "\n"
 }
 
-// failure classifies an error by its code, or by its text if it has none.
+// failure classifies an error by its code, or by its text if it has no code.
 func (e *turnError) failure() *cli.Failure {
 	text := strings.TrimSpace(e.Message)
 	if strings.HasPrefix(text, "Reconnecting...") && e.Details != "" {
@@ -189,8 +189,8 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// infoOf parses codexErrorInfo: a name, or an object under a name. The object may contain the HTTP status of the
-// model's API.
+// infoOf parses codexErrorInfo, the code of an error. It is a name, or an object whose only key is the name. The object
+// may contain the HTTP status of the model's API.
 func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// rateLimits are the limits of the plan, or of the models called Name.
+// rateLimits are usage limits of the user's plan. If Name is set, they apply only to models with this name.
 type rateLimits struct {
 	Primary   *rateWindow `json:"primary"`
 	Secondary *rateWindow `json:"secondary"`
@@ -25,18 +25,18 @@ type rateWindow struct {
 	ResetsAt float64 `json:"resetsAt"`           // seconds since 1970
 }
 
-// turnLimit is a reached limit that concerns a turn.
+// turnLimit is a usage limit that applies to a turn and was reached.
 type turnLimit struct {
 	model   string // the turn's model; empty if unknown
 	reached bool
-	ends    time.Time // zero if unknown
+	ends    time.Time // when the limit resets; zero if unknown
 }
 
-// limitsUpdated is the notification of new limits. It contains only some of the account's limits.
+// limitsUpdated is the notification that limits have changed. It contains only some of the account's limits.
 const limitsUpdated = "account/rateLimits/updated"
 
-// readLimits requests all limits of the account, at most once a minute, for the running turns. Only the reading
-// goroutine calls it.
+// readLimits requests all limits of the account, at most once a minute, and passes them to the running turns. Only the
+// goroutine that reads Codex's output calls it.
 func (h *server) readLimits() {
 	if time.Since(h.limitsRead) < time.Minute || h.Peer().Past() {
 		return
@@ -60,7 +60,7 @@ func (h *server) readLimits() {
 	})
 }
 
-// rateLimits handles reported limits. It warns if the limit of the plan, or of the turn's model, is reached.
+// rateLimits emits the reported limits. It warns the user if the limit of the plan, or of the turn's model, is reached.
 func (p *liveParser) rateLimits(r rateLimits) {
 	var reported cli.LimitsReported
 	for _, w := range []*rateWindow{r.Primary, r.Secondary} {
@@ -76,7 +76,7 @@ func (p *liveParser) rateLimits(r rateLimits) {
 	}
 	p.out.Pass(reported)
 	if r.Name != "" && !strings.EqualFold(r.Name, p.limit.model) {
-		return // the limit is not of this turn's model
+		return // a limit of another model
 	}
 	for _, l := range reported.Limits {
 		if l.Used >= 1 && (!p.limit.reached || l.Resets.After(p.limit.ends)) {

@@ -14,7 +14,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// live is the cli.Session of a thread.
+// live implements cli.Session.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -24,12 +24,13 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// thread is a thread in an app server, which other conversations may share. It implements shared.AgentSession.
+// thread is one of Codex's threads in an app server. Other conversations may have threads in the same server. thread
+// implements shared.AgentSession.
 type thread struct {
 	server *server
 	live   *shared.Session[news]
 	bound  binding
-	marker string // value of threadVar in the environment of all processes of the thread's tools
+	marker string // value of threadVar for this thread
 	id     cli.AgentSessionID
 	dir    string
 	model  string // the default model; empty if unknown
@@ -37,8 +38,9 @@ type thread struct {
 
 func (s *thread) opts() Options { return s.server.provider.opts }
 
-// threadVar is set in the environment of all processes that the tools of a thread start. These processes survive an
-// interrupted turn. ductor finds and ends them by this variable, and spares the processes of other threads.
+// threadVar is an environment variable of all processes that the tools of a thread start. Its value is unique for each
+// thread. These processes survive an interrupted turn. ductor finds and ends them by the variable, without ending the
+// processes of other threads.
 const threadVar = "DUCTOR_THREAD"
 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
@@ -56,14 +58,15 @@ func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
 
-// Stop ends the server with all its threads, because a turn that ignores an interrupt would start more tools.
+// Stop implements shared.AgentSession. It ends the server with all its threads, because a turn that ignores an
+// interrupt would start more tools.
 func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
 	return s.server.Stop(ctx, grace)
 }
 
 func (s *thread) Failure(err error) *cli.Failure { return s.server.broken(err) }
 
-// threadReply is the reply to thread/start and thread/resume.
+// threadReply is the response to thread/start and thread/resume.
 type threadReply struct {
 	Thread struct {
 		ID cli.AgentSessionID `json:"id"`
@@ -71,11 +74,11 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// Open starts or resumes the thread. Each turn sets the model and the permissions.
+// Open implements shared.AgentSession. It sets neither the model nor the permissions, because each turn sets them.
 func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	// With another sandbox, Codex would add the project to the trusted projects in the user's configuration.
+	// With any other sandbox, Codex would add the project to the trusted projects in the user's configuration.
 	params := map[string]any{"config": s.config(req), "sandbox": readOnly}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
@@ -101,13 +104,13 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config returns the settings of the thread that differ from the process's settings. Dotted keys leave other keys of
-// the same table unchanged.
+// config returns the thread's settings that differ from those of the process. A key with dots, such as "a.b", changes
+// only one entry of a table.
 func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
-		"suppress_unstable_features_warning":        true, // concerns the line above
+		"suppress_unstable_features_warning":        true, // Codex would warn about the previous entry
 	}
 	if projects := trust(req); len(projects) > 0 {
 		config["projects"] = projects
@@ -126,10 +129,10 @@ func (s *thread) config(req cli.Request) map[string]any {
 	return config
 }
 
-// binding contains values that a thread cannot change after its start.
+// binding contains settings that are fixed when a thread starts.
 type binding struct {
 	Chat    int64               `json:"chat,omitempty"`
-	Servers string              `json:"servers,omitempty"` // digest
+	Servers string              `json:"servers,omitempty"` // digest of the tool servers
 	Project cli.ProjectSettings `json:"project,omitempty"`
 }
 
@@ -148,8 +151,8 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
-// serverTable returns the Codex configuration of a tool server. It never uses Codex's mode auto, in which Codex runs a
-// tool without asking if the server declares that the tool only reads.
+// serverTable returns Codex's configuration of a tool server. It never uses the approval mode "auto": Codex would then
+// run a tool without asking if the server declares that the tool only reads.
 func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
 	if s.URL != "" {
@@ -165,15 +168,15 @@ func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	return table
 }
 
-// Fits reports whether chat, tool servers and process of req are the thread's. Each turn sets everything else: model,
-// effort, permissions, directories and instructions.
+// Fits implements shared.AgentSession. It compares only what is fixed when a thread starts. Each turn sets everything
+// else: model, effort, permissions, directories and instructions.
 func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
 	return s.bound.suits(req) && setting == s.server.Key()
 }
 
-// Goodbye ends the processes that the thread's tools left behind if other sessions still use the server. After the last
-// session, the caller stops the server with all its processes.
+// Goodbye implements shared.AgentSession. If other sessions use the server, it ends the processes of this thread's
+// tools. After the last session, the caller stops the server with all its processes.
 func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
 	h.Remove(s.id, s.live)
@@ -198,7 +201,7 @@ func (s *thread) clean(ctx context.Context) error {
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
-// notRefused returns err, or nil if err means that the thread or the method does not exist.
+// notRefused returns nil if err means that the thread or the method does not exist. Otherwise it returns err.
 func notRefused(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
@@ -207,7 +210,7 @@ func notRefused(err error) error {
 	return err
 }
 
-// endTools ends all processes of the thread's tools.
+// endTools ends all processes that the thread's tools started.
 func (s *thread) endTools(ctx context.Context) error {
 	var err error
 	if s.id != "" {
@@ -229,8 +232,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, req)
 }
 
-// sweepScript ends every process with $1 in its environment. It sends TERM, waits a second, and sends KILL until no
-// process is left. It runs in the agent's environment, which may be a container. Its own environment never contains $1.
+// sweepScript ends every process whose environment contains $1. It sends TERM, and after a second KILL, until no
+// process is left. It runs where the agent runs, which may be a container. Its own environment does not contain $1.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=
@@ -244,7 +247,7 @@ while [ $i -lt 100 ]; do
 done
 exit 1`
 
-// sweep ends every process that has entry in its environment.
+// sweep ends every process whose environment contains entry, such as "DUCTOR_THREAD=x".
 func (p *Provider) sweep(ctx context.Context, entry string) error {
 	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams returns the parameters of turn/start. They depend only on the request, except that terms are missing if
-// the thread already has them.
+// turnParams returns the parameters of turn/start. terms is the result of termsOf, or nil if Codex already has these
+// settings.
 func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -20,7 +20,7 @@ func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]an
 	return params
 }
 
-// termsOf returns the permissions, directory and model of a turn. Codex keeps them for later turns.
+// termsOf returns the permissions, directory and model of a turn. Codex also uses them for later turns of the thread.
 func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
 	terms := map[string]any{"approvalPolicy": m.approval, "sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults)}
@@ -36,15 +36,15 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	return terms
 }
 
-// agreed contains the terms that ductor last sent to a thread.
+// agreed contains the settings that ductor last sent to a thread, as termsOf returned them.
 type agreed struct {
-	prompt string // the request with the terms
-	terms  string // as JSON
-	known  bool   // whether Codex accepted the request
+	prompt string // ID of the request that contained the settings
+	terms  string // the settings as JSON
+	known  bool   // whether Codex has accepted the request
 }
 
-// agree reports whether a request must contain the terms. It omits unchanged terms, which would cost Codex
-// milliseconds.
+// agree reports whether the request with the ID in prompt must contain the settings in terms. needed is false if Codex
+// already has the same settings; omitting them saves some milliseconds.
 func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -56,8 +56,7 @@ func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[strin
 	return true
 }
 
-// accepted records that Codex started the turn of a request. It ignores the request if a later request has sent other
-// terms.
+// accepted records that Codex has accepted a request with settings. It does nothing if a later request has sent others.
 func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,14 +66,14 @@ func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	}
 }
 
-// forgetTerms makes the next request of a thread contain the terms again, because Codex may have lost them.
+// forgetTerms makes the next request of a thread contain the settings again, because Codex may have lost them.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.agreed, thread)
 }
 
-// inputOf returns the prompt of req in Codex's format. Codex reads the prompt as text, even if it looks like a command.
+// inputOf returns the prompt of req in Codex's format. Codex does not treat the prompt as a command.
 func inputOf(req cli.Request) []map[string]any {
 	input := []map[string]any{{"type": "text", "text": req.Prompt}}
 	for _, image := range req.Images {
@@ -83,8 +82,8 @@ func inputOf(req cli.Request) []map[string]any {
 	return input
 }
 
-// instructionsOf returns the system prompts of req as additional context. Codex repeats the context only if it has
-// changed. Codex truncates long texts, so instructionsOf splits them into parts, which Codex sorts by name.
+// instructionsOf returns the system prompts of req in Codex's format. Codex sends them to the model only if they have
+// changed. It truncates long texts. instructionsOf therefore splits them into parts, which Codex sorts by name.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
@@ -102,8 +101,8 @@ func instructionsOf(req cli.Request) map[string]any {
 
 const instructionPiece = 3000
 
-// cutAt returns the position at which to cut text to at most limit bytes. It prefers the end of a line, then of a word,
-// then of a character.
+// cutAt returns the position at which to split text, after at most limit bytes. It prefers the end of a line, then of a
+// word, then of a character.
 func cutAt(text string, limit int) int {
 	if len(text) <= limit {
 		return len(text)
@@ -119,7 +118,7 @@ func cutAt(text string, limit int) int {
 	return limit
 }
 
-// policyOf returns a sandbox in the format of turn/start.
+// policyOf returns the sandbox in the format of turn/start.
 func policyOf(sandbox string, dirs []string, defaults settings) map[string]any {
 	switch sandbox {
 	case fullAccess:

@@ -9,20 +9,20 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveParser converts the notifications of one turn of the app server to events. It does no I/O, and the same
-// notifications result in the same events.
+// liveParser converts the app server's notifications in one turn to events. It does no I/O. The same notifications
+// always result in the same events.
 type liveParser struct {
 	out      *turn.Emitter
 	dir      string
-	turn     string // Codex's ID of the turn; notifications of other turns are ignored
+	turn     string // Codex's ID of the turn; the parser ignores notifications of other turns
 	verdict  verdict
 	network  network
 	limit    turnLimit
 	messages messages
-	helper   cli.ToolID      // tool that started the last sub-agent
+	helper   cli.ToolID      // ID of the tool call that started the last sub-agent
 	tools    map[string]bool // IDs of the tools whose start was emitted
 	changes  map[string]patch
-	usage    *tokenUsage // totals before the turn and now; nil until Codex reports them
+	usage    *tokenUsage // token totals before the turn and now; nil until Codex reports them
 	denials  []cli.Denial
 }
 
@@ -30,10 +30,10 @@ type liveParser struct {
 type network struct {
 	now      func() time.Time
 	patience time.Duration
-	offline  time.Time // start of the wait
+	offline  time.Time // start of the wait; zero if Codex is not waiting
 }
 
-// down handles an error text. It reports whether Codex has waited too long for the network.
+// down examines the text of an error. It reports whether Codex has waited too long for the network.
 func (n *network) down(message string) bool {
 	if !strings.Contains(message, "waiting for network") {
 		return false
@@ -45,17 +45,17 @@ func (n *network) down(message string) bool {
 	return n.now().Sub(n.offline) >= n.patience
 }
 
-// verdict is the end of a turn according to Codex.
+// verdict describes how the turn ended, as Codex reports it.
 type verdict struct {
-	status   string // status of the ended turn
+	status   string // empty while the turn is running
 	failure  *cli.Failure
-	hopeless *cli.Failure // the failure if Codex retries in vain
+	hopeless *cli.Failure // the failure, if Codex retries although a retry is useless
 }
 
 // over reports whether Codex has ended the turn.
 func (v *verdict) over() bool { return v.status != "" }
 
-// complete records the end of a turn.
+// complete records the end of the turn.
 func (v *verdict) complete(turn *turnInfo) {
 	v.status = turn.Status
 	if turn.Error != nil && turn.Status == turnFailed {
@@ -63,7 +63,8 @@ func (v *verdict) complete(turn *turnInfo) {
 	}
 }
 
-// result returns the Result of a turn that Codex ended. resetAt is the end of the reached limit, if any.
+// result returns the Result of a turn that Codex has ended. resetAt is the time at which a reached usage limit resets;
+// it may be zero.
 func (v *verdict) result(resetAt time.Time) cli.Result {
 	switch {
 	case v.status == turnCompleted:
@@ -79,15 +80,15 @@ func (v *verdict) result(resetAt time.Time) cli.Result {
 	return cli.Result{Err: v.failure}
 }
 
-// messages are the texts of a turn.
+// messages tracks the model's messages in a turn.
 type messages struct {
 	streaming string          // ID of the message that is streaming
-	torn      string          // ID of a message whose stream broke and which a retry repeats
-	thought   map[string]bool // IDs of reasoning that was streamed
-	comments  map[string]bool // IDs of messages that are not part of the answer
+	torn      string          // ID of a message whose stream broke; a retry will repeat it
+	thought   map[string]bool // IDs of the reasoning that was already streamed
+	comments  map[string]bool // for each started message: whether it is commentary, which is not part of the answer
 }
 
-// start starts a message. It returns the ID of an unfinished message that the new one replaces, or "".
+// start records the start of a message. It returns the ID of a broken message that the new one replaces, or "".
 func (m *messages) start(it *liveItem) (replaced string) {
 	if m.torn != it.ID {
 		replaced = m.torn
@@ -97,12 +98,13 @@ func (m *messages) start(it *liveItem) (replaced string) {
 	return replaced
 }
 
-// end ends a message. It returns whether the message is part of the answer, and whether its text was streamed.
+// end records the end of a message. It returns whether the message is part of the answer, and whether its text was
+// streamed.
 func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
 	m.streaming = ""
-	if m.torn == it.ID { // the message was completed nevertheless
+	if m.torn == it.ID { // the message was completed after all
 		m.torn = ""
 	}
 	return !comment && (streamed || it.Phase != "commentary"), streamed
@@ -116,13 +118,13 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	}
 }
 
-// notification handles a notification. It returns true if the turn is over.
+// notification handles a notification. It returns true if the turn has ended.
 func (p *liveParser) notification(method string, n *notice) (over bool) {
-	if p.turn == "" && method == "turn/started" && n.Turn != nil { // the answer to the prompt had no ID
+	if p.turn == "" && method == "turn/started" && n.Turn != nil { // the response to the prompt contained no ID
 		p.turn = n.Turn.ID
 	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
-		return false // the notification belongs to an earlier turn
+		return false // it belongs to an earlier turn
 	}
 	if method != "error" {
 		p.network.offline = time.Time{}
@@ -153,7 +155,7 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 	return false
 }
 
-// itemNotice handles a notification about one item.
+// itemNotice handles a notification about one item: a message, a tool call or reasoning.
 func (p *liveParser) itemNotice(method string, n *notice) {
 	switch method {
 	case "item/started":
@@ -208,8 +210,8 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 }
 
-// subAgentItem handles an item of a sub-agent. The sub-agent's tools become children of the tool that last started a
-// sub-agent. Its text is not part of the answer.
+// subAgentItem handles an item of a sub-agent. The sub-agent's tool calls become children of the tool call that started
+// the last sub-agent. Its text is not part of the answer.
 func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {
@@ -224,7 +226,7 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	}
 }
 
-// tool returns the ID of the item's tool call, or "" if its start was not emitted.
+// tool returns the ID of the item's tool call, or "" if users do not see the call yet.
 func (p *liveParser) tool(item string) cli.ToolID {
 	if !p.tools[item] {
 		return ""
@@ -256,7 +258,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	if _, tool := started(it, p.dir); !tool {
 		return
 	}
-	p.itemStarted(it) // for an item without a start
+	p.itemStarted(it) // some items have no item/started notification
 	p.endTool(it)
 }
 
@@ -279,7 +281,7 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 }
 
-// thoughtOf returns the text of reasoning that was not streamed.
+// thoughtOf returns the complete text of the reasoning in an item.
 func thoughtOf(it *liveItem) string {
 	if len(it.Summary) > 0 {
 		return strings.Join(it.Summary, "\n\n")
@@ -300,10 +302,10 @@ func (p *liveParser) plan(n *notice) {
 	p.out.Pass(ev)
 }
 
-// count records the thread's total usage. A turn has several requests to the model, and Codex reports each once.
+// count records the token usage of the thread. Codex reports it after each request to the model.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
-		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // total before the turn
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
 	}
 	p.usage.Total = u.Total
 	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}
@@ -313,7 +315,7 @@ func (u liveUsage) minus(v liveUsage) liveUsage {
 	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning, u.Sum - v.Sum}
 }
 
-// used returns the usage of the turn.
+// used returns the token usage of the turn.
 func (p *liveParser) used() cli.Usage {
 	if p.usage == nil {
 		return cli.Usage{}
@@ -333,8 +335,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of a request to the model. It ends the turn only if retrying is hopeless. A turn
-// that continued without ductor may have succeeded since.
+// trouble handles the failure of a request to the model. It ends the turn if a retry would be useless. It does not do
+// so for output from before a restart of ductor, because a later retry may have succeeded.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
@@ -359,10 +361,10 @@ func (p *liveParser) trouble(n *notice) {
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: f.Reason})
 }
 
-// result returns the Result of a turn that Codex ended.
+// result returns the Result of a turn that Codex has ended.
 func (p *liveParser) result() cli.Result { return p.verdict.result(p.limit.ends) }
 
-// denied records a denied request.
+// denied records a denied request for the turn's result.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
 }

@@ -21,18 +21,18 @@ type liveTurn struct {
 	s         *thread
 	parser    *liveParser
 	approvals *turn.Approvals[*inquiry]
-	held      []news // messages before the answer to the prompt, which shows whether they belong to this turn
+	held      []news // messages before the response to the prompt, which tells whether they belong to this turn
 
-	name  atomic.Pointer[string] // Codex's ID of the turn; nil until known
+	name  atomic.Pointer[string] // Codex's ID of the turn; nil if it is not known yet
 	added turn.Added
 }
 
-// startWait is how long Codex may take to answer turn/start.
+// startWait is the maximum time for Codex's response to turn/start.
 const startWait = time.Minute
 
 func (s *thread) Check(*shared.Turn[news]) error { return nil }
 
-// Begin implements shared.AgentSession. It sends nothing, because the prompt contains all settings of a turn.
+// Begin implements shared.AgentSession. It sends nothing, because the prompt contains all settings of the turn.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
 	parser.network.patience, parser.limit.model = s.opts().Patience, cmp.Or(string(t.Req.Model), s.model)
@@ -49,7 +49,7 @@ func (t *liveTurn) Hopeless() bool { return t.parser.verdict.hopeless != nil }
 
 func (t *liveTurn) Over() bool { return t.parser.verdict.over() }
 
-// Prompt implements shared.AgentTurn. Messages that arrived before the prompt belong to earlier turns.
+// Prompt implements shared.AgentTurn. It drops messages that arrived before, because they belong to earlier turns.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	t.held = nil
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
@@ -76,7 +76,7 @@ func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-	case n.method == "" && n.ask == nil: // the message only requests a check whether the turn is over
+	case n.method == "" && n.ask == nil: // n only makes the caller check whether the turn is over
 	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:
@@ -96,14 +96,15 @@ func (t *liveTurn) Handle(n news) {
 	}
 }
 
-// nameServers warns about missing MCP servers.
+// nameServers warns the user about MCP servers that do not work.
 func (t *liveTurn) nameServers() {
 	for _, what := range t.s.server.missingServers(t.s.id) {
 		t.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
 	}
 }
 
-// Replied handles the answer to the prompt. It then handles the messages that arrived earlier.
+// Replied implements shared.AgentTurn. After the response to the prompt, it handles the messages that arrived before
+// it.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var reply struct {
 		Turn struct {
@@ -120,7 +121,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	t.s.server.accepted(t.s.id, t.PromptID())
 	t.parser.turn = reply.Turn.ID
 	t.Accepted()
-	if reply.Turn.ID != "" { // otherwise the turn cannot be steered
+	if reply.Turn.ID != "" { // without an ID, no messages can be added to the turn
 		t.name.Store(&reply.Turn.ID)
 	}
 	held := t.held
@@ -139,7 +140,7 @@ func (t *liveTurn) Interrupt() error {
 	return t.s.server.Peer().Send("turn/interrupt", params)
 }
 
-// steer adds req's prompt to the turn.
+// steer adds req's prompt to the running turn.
 func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	id := t.name.Load()
 	if id == nil {
@@ -161,7 +162,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// Result returns the result of the turn: Codex's own result, unless the turn was interrupted.
+// Result implements shared.AgentTurn. It returns Codex's own result, unless ductor interrupted the turn.
 func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	switch {
 	case end == turn.EndTurn, t.parser.verdict.status == turnCompleted:
@@ -180,7 +181,7 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	return r
 }
 
-// End implements shared.AgentTurn. Codex drops messages that its model has not read.
+// End implements shared.AgentTurn. After an interrupt, Codex drops messages that its model has not read.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if !t.Loop.Cut() {
 		return shared.PhaseIdle, shared.EndOver
@@ -194,16 +195,16 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseSpent, shared.EndOver
 }
 
-// Late implements shared.AgentTurn. It declines a late request, because no turn is left in which a user could answer.
+// Late implements shared.AgentTurn. It declines a late request, because no user can answer after the end of the turn.
 func (t *liveTurn) Late(n news) {
 	if n.ask != nil && !t.Loop.Past() {
 		t.s.server.decline(n.ask)
 	}
 }
 
-// sessionGoesOn reports whether the session can continue after the user's next message replaced the turn. Codex must
-// have ended the turn, and no process of the turn may be left. Codex leaves a running command, so sessionGoesOn ends
-// it.
+// sessionGoesOn reports whether the session can continue after an interrupt. This is possible if the user replaced the
+// turn by another prompt, Codex has ended the turn, and no process of the turn is left. sessionGoesOn ends a command
+// that Codex left running.
 func (t *liveTurn) sessionGoesOn() bool {
 	if !cli.Replaced(t.Context()) || !t.parser.verdict.over() {
 		return false
@@ -220,7 +221,8 @@ func (t *liveTurn) sessionGoesOn() bool {
 	return err == nil
 }
 
-// note contains the data that the next process of ductor needs to resume a turn of the thread.
+// note is the state that ductor needs to resume a turn of the thread after a restart. It is stored with the start of
+// the turn.
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`

@@ -22,10 +22,10 @@ type modelPage struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// maxModelPages limits the pages of a list, because a broken server might send pages for ever.
+// maxModelPages is the maximum number of pages that Models reads. A broken server might send pages without end.
 const maxModelPages = 20
 
-// Models implements cli.Provider. It asks `codex app-server`.
+// Models implements cli.Provider. It queries `codex app-server`.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
 	err := p.inquire(ctx, func(c *rpc.Peer) error {
@@ -67,7 +67,8 @@ func (page modelPage) models() []cli.Model {
 	return models
 }
 
-// Commands lists Codex's skills in the directory of the thread. Prompts refer to a skill by a dollar sign and its name.
+// Commands implements cli.Commander. It lists the skills that Codex finds in the thread's directory. A prompt uses a
+// skill by a dollar sign and the skill's name.
 func (s *thread) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {

@@ -10,25 +10,25 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser converts the lines of one `codex exec --json` run to events. It does no I/O, and the same lines result in the
-// same events.
+// parser converts the output lines of one `codex exec --json` process to events. It does no I/O. The same lines always
+// result in the same events.
 type parser struct {
 	out     *turn.Emitter
 	req     cli.Request
 	network network
 
 	thread  cli.AgentSessionID
-	held    *liveItem // a message that may only announce a tool
+	held    *liveItem // the last message, which may be part of the answer or only announce a tool
 	usage   cli.Usage
-	done    bool              // turn.completed has come
-	failure *cli.Failure      // reason why the turn failed, or why retrying is hopeless
-	garbage func(line []byte) // receives lines outside of the protocol
+	done    bool              // whether turn.completed has arrived
+	failure *cli.Failure      // why the turn failed, or why a retry would be useless
+	garbage func(line []byte) // receives lines that are not part of the protocol
 	sandbox string
 	denials []cli.Denial
 	lastErr string
 }
 
-// line handles one line. It returns true if the turn is over.
+// line handles one line of output. It returns true if the turn has ended.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
@@ -101,7 +101,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
-	p.itemStarted(it) // for an item without a start
+	p.itemStarted(it) // some items have no item.started line
 	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}
@@ -115,12 +115,12 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning is the role of a held message.
+// meaning describes the role of the held message. It becomes known when the next item arrives.
 type meaning int
 
 const (
-	answers   meaning = iota // the message is text of the answer
-	announces                // the message only announces the next tool
+	answers   meaning = iota // it is part of the answer
+	announces                // it only announces the next tool
 )
 
 // release emits the held message, if there is one.
@@ -136,7 +136,7 @@ func (p *parser) release(as meaning) {
 	p.held = nil
 }
 
-// noteDenial records a command that the read-only sandbox rejected.
+// noteDenial records a tool call that the sandbox, or the lack of an approval, prevented.
 func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")
@@ -153,8 +153,8 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles a notification of a retry. It ends the turn only if retrying is hopeless. A turn that
-// continued without ductor may have succeeded since.
+// apiTrouble handles an error that Codex answers with a retry. It ends the turn if a retry would be useless. It does
+// not do so for output from before a restart of ductor, because a later retry may have succeeded.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind, past := kindOf(message), p.out.Replaying()

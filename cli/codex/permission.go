@@ -11,31 +11,32 @@ import (
 	"ductor/cli/tools"
 )
 
-// permissions are settings of Codex: in which cases it asks the user, and what its sandbox allows.
+// permissions are two settings of Codex: when it asks the user, and what its sandbox allows.
 type permissions struct {
-	approval string // AskForApproval in the protocol of the app server
+	approval string // a value of AskForApproval in the app server's protocol
 	sandbox  string
 }
 
 // Values of permissions.approval.
 const (
-	askUntrusted = "untrusted"  // before every action that is not known to be harmless
-	askOnRequest = "on-request" // if Codex considers an action risky
+	askUntrusted = "untrusted"  // before every action that Codex does not know to be harmless
+	askOnRequest = "on-request" // before actions that Codex considers risky
 	askNever     = "never"
 )
 
-// Sandboxes.
+// Values of permissions.sandbox.
 const (
 	readOnly       = "read-only"
 	workspaceWrite = "workspace-write"
 	fullAccess     = "danger-full-access"
 )
 
-// permissionsOf translates a permission mode to Codex's settings. Without an attending user, as in exec, Codex cannot
-// do anything for which the mode requires asking. The configured sandbox applies to modes that leave a choice.
+// permissionsOf translates a permission mode to Codex's settings. If no user can answer, Codex cannot do anything for
+// which the mode requires asking. configured is the configured sandbox; it applies to modes that do not determine the
+// sandbox.
 //
-// Actions that the user allows run inside the sandbox, so the sandbox must permit them. In a read-only sandbox, Codex
-// would retry an allowed command outside of the sandbox only if the command failed within milliseconds.
+// Actions that the user allows run inside of the sandbox, so the sandbox must permit them. Codex would retry a command
+// outside of a read-only sandbox only if the command failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -60,8 +61,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	return m
 }
 
-// permissionsFor returns the settings for a request: permissionsOf, with a read-only sandbox if the request's tool list
-// denies edits.
+// permissionsFor returns the result of permissionsOf for a request. If the request denies edits, the sandbox is
+// read-only.
 func permissionsFor(req cli.Request, attended bool, configured string) permissions {
 	m := permissionsOf(req.Permission, attended, configured)
 	if deniesEdits(req) {
@@ -96,10 +97,9 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 // ProjectFiles implements cli.ProjectReader. Codex uses these files of a project if it trusts the project.
 func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 
-// trust returns the entries that make Codex use or ignore the settings of the project, whatever the user's
-// configuration contains. Codex needs an entry for each directory from the working directory up to the top of the
-// repository. If the project has no settings, trust returns nil, because Codex does not read AGENTS.md in an untrusted
-// project.
+// trust returns settings that make Codex use or ignore the settings of the project. They have priority over the user's
+// configuration. Codex needs an entry for each directory from the working directory up to the top of the repository. If
+// the project has no settings, trust returns nil: Codex would not read AGENTS.md in an untrusted project.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -121,13 +121,13 @@ func trust(req cli.Request) map[string]trustLevel {
 	return projects
 }
 
-// trustLevel is the entry of a project in Codex's configuration.
+// trustLevel is the value of a project in Codex's configuration.
 type trustLevel struct {
 	Level string `json:"trust_level"`
 }
 
-// trustFlag returns the result of trust as command line arguments. The value is a TOML table. Its strings have the same
-// syntax as in JSON.
+// trustFlag returns the result of trust as command-line arguments. The value is a TOML table. Its strings have the
+// syntax of JSON strings.
 func trustFlag(req cli.Request) []string {
 	projects := trust(req)
 	if len(projects) == 0 {
@@ -141,16 +141,16 @@ func trustFlag(req cli.Request) []string {
 	return []string{"-c", "projects={" + strings.Join(entries, ",") + "}"}
 }
 
-// toolSwitches maps the tools that Codex can disable to the names of their settings.
+// toolSwitches maps each tool that Codex can disable to the setting that disables it.
 func toolSwitches() map[string]string {
 	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
-	for _, name := range tools.Own(Agent, []string{"shell"}) { // a single setting disables all of them
+	for _, name := range tools.Own(Agent, []string{"shell"}) { // one setting disables all of them
 		switches[name] = "features.shell_tool=false"
 	}
 	return switches
 }
 
-// toolFlags returns the arguments that disable the denied tools of a request for the whole process.
+// toolFlags returns command-line arguments that disable the tools that a request denies.
 func toolFlags(req cli.Request) []string {
 	var settings, flags []string
 	switches := toolSwitches()
@@ -163,8 +163,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches. Codex has no setting that disables them. Instead, a read-only
-// sandbox rejects patches, or makes Codex ask.
+// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables them. With a
+// read-only sandbox, Codex rejects them or asks.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

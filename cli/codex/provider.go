@@ -13,16 +13,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// Agent is the agent's name.
+// Agent is the name of this agent.
 const Agent cli.Agent = "codex"
 
-// EnvKeys returns the variables that ductor passes only to Codex.
+// EnvKeys returns the environment variables that ductor passes to Codex, but not to other agents, as patterns.
 func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
 // Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	Sandbox  string        // sandbox for permission modes that leave a choice; default: "workspace-write"
+	Sandbox  string        // the sandbox for permission modes that do not determine it; default: "workspace-write"
 	Patience time.Duration // how long Codex may wait for the network in a turn; default: a minute
 }
 
@@ -33,8 +33,8 @@ type Provider struct {
 	live shared.Dialect[news]
 
 	mu sync.Mutex
-	// totals is the usage of each thread so far. It is needed because Codex reports the total usage of a resumed
-	// thread.
+	// totals contains the token usage of each thread so far. It is needed to compute the usage of one turn, because
+	// Codex reports the total of a resumed thread.
 	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex
@@ -47,7 +47,8 @@ func New(opts Options) *Provider {
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
-	// Codex may react to an interrupt only at the end of the turn, and other sessions share the process.
+	// Codex may react to an interrupt only at the end of the turn. ductor waits, because other sessions share the
+	// process.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }
@@ -90,12 +91,12 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// leastMinor is the first minor version (0.x) whose app server has everything that ductor uses: threads, turns that can
-// be steered, and background terminals.
+// leastMinor is the first minor version (0.x) whose app server supports everything that ductor uses: threads, messages
+// during a turn, and background terminals.
 const leastMinor = 100
 
-// Modes returns Live and OneShot, in this order. It returns only OneShot if the installed version is too old for Live.
-// It asks Codex for its version until the version is known.
+// Modes implements cli.Provider. It returns only OneShot if the installed version is too old for Live. It queries the
+// version until the version is known.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()
@@ -114,7 +115,7 @@ func (p *Provider) Modes() []cli.Mode {
 	return p.modes
 }
 
-// hasAppServer reports whether a version is new enough for Live. It returns true for an unreadable version.
+// hasAppServer reports whether the version is new enough for Live. It returns true for an unreadable version.
 func hasAppServer(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 || parts[0] != "0" {

@@ -16,16 +16,16 @@ import (
 // server is a `codex app-server` process with the threads of all conversations that share it. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	shared.Members[*shared.Session[news]] // by thread
+	shared.Members[*shared.Session[news]] // by thread ID
 	provider                              *Provider
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	starting map[mcpServer]string // missing servers with their problems, until a turn reports them
+	starting map[mcpServer]string // MCP servers that do not work yet, with their problems, until a turn reports them
 	defaults *settings
 	agreed   map[cli.AgentSessionID]agreed
 
-	limitsRead time.Time // time of the last request by readLimits
+	limitsRead time.Time // when readLimits last sent a request
 }
 
 // news is a message for a turn. An empty news makes the turn check whether it is over.
@@ -33,7 +33,7 @@ type news struct {
 	method string
 	notice *notice  // a notification
 	ask    *inquiry // a request
-	denied *inquiry // request that the user denied; the turn shows the denial
+	denied *inquiry // a request that the user denied, so that the turn records it
 	reason string
 }
 
@@ -45,7 +45,7 @@ func (p *Provider) newServer(process *shared.Process) *server {
 }
 
 const (
-	helloWait = time.Minute      // limit for the first answer of an app server, on a small busy machine
+	helloWait = time.Minute      // maximum time for the first response of an app server, on a small busy machine
 	stopWait  = 10 * time.Second // how much longer than its grace period the end of a process may take
 )
 
@@ -67,7 +67,7 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// exit returns the failure of a turn during which the process ended.
+// exit returns the failure for a turn during which the process ended.
 func (h *server) exit() *cli.Failure {
 	f := h.Failure()
 	if kindOf(h.Program().StderrTail()) == cli.NotLoggedIn {
@@ -76,7 +76,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken returns the failure for a failed call. If the process has ended, this is the failure of the process.
+// broken converts the error of a call to a failure. If the process has ended, it returns the failure of the process.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -94,7 +94,7 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // the version lacks the request: one-shot mode may work
+			kind = cli.BadOutput // this version lacks the method: one-shot mode may work
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
@@ -112,7 +112,7 @@ func (h *server) Notified(m rpc.Message) {
 			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
 		}
 	}
-	to := h.All() // a notification without a thread is for every turn, or none
+	to := h.All() // a notification without a thread goes to every turn
 	switch {
 	case m.Method == "thread/started":
 		h.born(n.Thread)
@@ -139,10 +139,10 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// maxParents limits the number of recorded parent threads.
+// maxParents is the maximum number of threads whose parents are recorded.
 const maxParents = 1 << 10
 
-// born records the parent of a new thread. Requests of the new thread belong to the turn of its parent.
+// born records the parent of a new thread, which belongs to a sub-agent. Its requests belong to the turn of the parent.
 func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,20 +151,19 @@ func (h *server) born(t threadInfo) {
 	}
 }
 
-// mcpServer is an MCP server of a thread.
 type mcpServer struct {
 	thread cli.AgentSessionID
 	name   string
 }
 
 // serverPatience is how long an MCP server may take to start before a turn reports it as missing. Codex itself waits
-// for 30 s.
+// for 30 seconds.
 const serverPatience = 5 * time.Second
 
-// serversLate is the method of a news that reports missing servers.
+// serversLate is the method of a news that makes a turn report missing MCP servers. Codex has no such method.
 const serversLate = "ductor/serversLate"
 
-// serverStarts records the progress of an MCP server of a thread. Codex does not wait for the server.
+// serverStarts records how the start of a thread's MCP server proceeds. Codex does not wait for the server.
 func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage) {
 	var s struct {
 		Name   string `json:"name"`
@@ -197,14 +196,15 @@ func (h *server) serverLate(of mcpServer) {
 	}
 }
 
-// tellServers makes the running turn of a thread report the missing servers. It does nothing if no turn is running.
+// tellServers makes the running turn of a thread report the missing MCP servers.
 func (h *server) tellServers(thread cli.AgentSessionID) {
 	if s, ok := h.Of(thread); ok {
 		s.Deliver(shared.Item[news]{Message: news{method: serversLate, notice: &notice{ThreadID: thread}}}, 0)
 	}
 }
 
-// missingServers returns the missing MCP servers of a thread with their problems, each server only once.
+// missingServers returns the MCP servers of a thread that do not work, with their problems. It returns each server only
+// once.
 func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,34 +219,35 @@ func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	return all
 }
 
-// Requested implements rpc.Handler. It passes a request to its turn, and declines a request without a turn.
+// Requested implements rpc.Handler. It passes a request to its turn. If there is no such turn, it declines the request.
 func (h *server) Requested(m rpc.Message) bool {
 	if !askable(m.Method) {
 		return false
 	}
 	a := newInquiry(m)
-	s := h.asking(a.params.Thread) // nil for a request without a thread
+	s := h.asking(a.params.Thread) // nil if no session has this thread
 	switch {
 	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
-	case h.Peer().Past(): // it was already handled
-	case h.State() == shared.Detached: // the next process of ductor answers it
+	case h.Peer().Past(): // it was handled before ductor was restarted
+	case h.State() == shared.Detached: // ductor is stopping, and answers after its restart
 	default:
 		h.decline(a)
 	}
 	return true
 }
 
-// decline answers a request without a user. It ignores errors: other code notices if the program has exited.
+// decline answers a request that no user can answer. It ignores errors, because other code detects the exit of the
+// program.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the session in whose turn a thread makes requests: the thread's own session, or the session of its
-// closest known ancestor.
+// asking returns the session whose turn handles the requests of a thread. This is the thread's own session or, for the
+// thread of a sub-agent, the session of its closest known ancestor.
 func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for range 8 { // limit of generations
+	for range 8 { // maximum depth of sub-agents
 		if s, ok := h.Of(thread); ok {
 			return s
 		}
@@ -259,7 +260,7 @@ func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	return nil
 }
 
-// adoptLive returns a session for a turn in an app server that the previous process of ductor left.
+// adoptLive returns a session for a turn of an app server that was running when ductor was restarted.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -268,7 +269,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. If a thread has marks of two turns, the later turn is running.
+// Await implements shared.Server. If two turns of a thread may be resumed, the later one is running.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {

@@ -11,8 +11,8 @@ import (
 	"ductor/cli/shared"
 )
 
-// settingOf returns the command of a process for req, and a digest of its settings. Requests with the same digest share
-// a process. The digest does not include the chat and the tool servers, which are parameters of a thread.
+// settingOf returns the command of a process for req, and a digest of the command. Requests with the same digest share
+// a process. The digest does not cover the chat and the tool servers, because they are parameters of a thread.
 func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Command) {
 	req.ChatID, req.Servers = 0, nil
 	command = cli.Command{
@@ -25,7 +25,8 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire calls f with an app server: a running one, or one that it starts and ends. ctx limits the whole call.
+// inquire calls f with the connection to an app server. It uses a running process, or starts one and ends it
+// afterwards. ctx limits the whole call.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)
@@ -43,7 +44,7 @@ func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	return errors.Join(err, h.Leave(context.WithoutCancel(ctx), shared.Unused))
 }
 
-// Shares implements cli.Sharer. It returns the PID of the app server for a session with req.
+// Shares implements cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int {
 	setting, _ := p.settingOf(req)
 	return p.pool.PID(setting)
@@ -51,7 +52,7 @@ func (p *Provider) Shares(req cli.Request) int {
 
 var _ cli.Sharer = (*Provider)(nil)
 
-// settings are Codex's defaults for values that a request does not set.
+// settings are values of the user's Codex configuration that apply if a request does not set them.
 type settings struct {
 	Model   string `json:"model"`
 	Effort  string `json:"model_reasoning_effort"`
@@ -63,7 +64,7 @@ type settings struct {
 	} `json:"sandbox_workspace_write"`
 }
 
-// configured returns the settings. It reads them only once.
+// configured returns the settings in the user's Codex configuration. It queries them once for each process.
 func (h *server) configured(ctx context.Context) (settings, error) {
 	h.mu.Lock()
 	known := h.defaults
@@ -76,7 +77,7 @@ func (h *server) configured(ctx context.Context) (settings, error) {
 	}
 	if err := h.Peer().Call(ctx, "config/read", nil, &reply); err != nil {
 		var refused *rpc.Error
-		if !errors.As(err, &refused) { // a version without this request uses Codex's own defaults
+		if !errors.As(err, &refused) { // an older version without this method uses its own defaults
 			return settings{}, err
 		}
 	}

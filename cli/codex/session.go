@@ -17,7 +17,7 @@ func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: execInput, Start: p.start, Read: p.read}
 }
 
-// execInput returns the input of exec. It includes the system prompts, because exec has no flag for them.
+// execInput returns the input of `codex exec`. It includes the system prompts, because there is no flag for them.
 func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task == cli.TaskCompact {
 		return nil, cli.CannotCompact(Agent)
@@ -45,12 +45,12 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	return process, "", err
 }
 
-// exit describes the end of a process.
+// exit describes how a process ended.
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
-	// IsAdopted reports whether the beginning of the output may be missing, because the previous process of ductor read
-	// it.
+	// IsAdopted reports whether the turn was resumed after a restart of ductor, so that the beginning of the output may
+	// be missing.
 	IsAdopted() bool
 }
 
@@ -63,8 +63,8 @@ func (s streamExit) IsAdopted() bool { return s.adopted }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
-// result returns the result of the turn. A turn that Codex completed has succeeded, even if its process was stopped
-// afterwards.
+// result returns the result of the turn. If Codex completed the turn, the turn has succeeded, even if its process was
+// stopped afterwards.
 func (p *parser) result(end turn.End, exit exit) cli.Result {
 	p.release(answers)
 	stderr := exit.Stderr()
@@ -97,8 +97,8 @@ func deniedPatches(stderr string) []cli.Denial {
 	return denials
 }
 
-// argv returns the command line of one turn. It omits the prompt, which standard input contains. Codex accepts -s, -C
-// and --add-dir only before the word resume. Its -i consumes all words up to "--".
+// argv returns the command line of one turn. It contains no prompt, because the prompt is on standard input. Codex
+// accepts -s, -C and --add-dir only before the word "resume". Its flag -i takes all words up to "--".
 func argv(req cli.Request, sandbox string) []string {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false"}
 	if req.Permission == cli.Bypass {
@@ -135,13 +135,15 @@ func argv(req cli.Request, sandbox string) []string {
 	return append(args, "-")
 }
 
-// total is the usage of a thread before a turn. It is needed because codex exec reports the total of the thread.
+// total is the token usage of a thread before a turn. It is needed because `codex exec` reports the total of the
+// thread.
 type total struct {
 	Usage cli.Usage
 	Known bool
 }
 
-// before returns the usage of req's thread before the turn. For a resumed turn it reads the usage from the run's mark.
+// before returns the token usage of the thread before the turn. For a turn that is resumed after a restart of ductor,
+// it reads the usage from the stored start of the turn.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	if req.Resume == "" {
 		return total{Known: true}
@@ -158,8 +160,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns a mark with the total for the next process of ductor. It returns an empty mark if the total is zero,
-// unknown or already stored.
+// mark returns a mark, the stored start of a turn, that contains the total. ductor needs the total after a restart. The
+// mark is empty if the total is zero, unknown or already stored.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
@@ -171,20 +173,20 @@ func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	return cli.Mark{Turn: turn, Note: string(note)}
 }
 
-// used returns the usage of one turn, given the thread's totals before and now.
+// used returns the token usage of one turn. before and now are the thread's totals before and after the turn.
 func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total would include turns that the previous process of ductor has counted.
+		// The total would include turns that ductor counted before it was restarted.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)
 }
 
-// serverArgs returns the arguments that configure tool servers. Codex takes the values of variables from its own
-// environment.
+// serverArgs returns the command-line arguments that configure tool servers. They contain only the names of environment
+// variables; Codex reads the values from its own environment.
 func serverArgs(req cli.Request) []string {
 	var args []string
 	for _, s := range req.Servers {

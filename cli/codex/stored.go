@@ -28,15 +28,15 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "resume", string(id)}
 }
 
-// storedLine parses a line of a session's file. It recognizes the text that Codex adds in the user's name by the tags
-// around it.
+// storedLine parses a line of the file in which Codex stores a session. Codex stores some of its own text as the
+// user's. storedLine recognizes such text by the tags around it.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type    string `json:"type"`
 		Payload struct {
 			ID      string          `json:"id"`
 			Dir     string          `json:"cwd"`
-			Source  json.RawMessage `json:"source"` // an object if the session is a sub-agent's
+			Source  json.RawMessage `json:"source"` // an object if a sub-agent has the session
 			Type    string          `json:"type"`
 			Role    string          `json:"role"`
 			Content []struct{ Text string }

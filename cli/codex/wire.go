@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// event is one line of `codex exec --json`.
+// event is one output line of `codex exec --json`.
 type event struct {
 	Type     string    `json:"type"`
 	ThreadID string    `json:"thread_id"`
@@ -30,13 +30,13 @@ type usage struct {
 	Reasoning int64 `json:"reasoning_output_tokens"`
 }
 
-// todo is an entry of a to-do list in the output of exec.
+// todo is an entry of the to-do list in the output of `codex exec`.
 type todo struct {
 	Text      string `json:"text"`
 	Completed bool   `json:"completed"`
 }
 
-// Types of items in the notation of the app server. Exec uses underscores.
+// Types of items, as the app server writes them. `codex exec` writes them with underscores.
 const (
 	itemMessage   = "agentMessage"
 	itemReasoning = "reasoning"
@@ -45,19 +45,19 @@ const (
 	itemMCP       = "mcpToolCall"
 	itemCollab    = "collabAgentToolCall"
 	itemSearch    = "webSearch"
-	itemTodo      = "todoList" // only in exec
-	itemError     = "error"    // only in exec; a warning
+	itemTodo      = "todoList" // only in `codex exec`
+	itemError     = "error"    // a warning; only in `codex exec`
 )
 
-// notice contains the parameters of all notifications of a turn. The method determines which fields are used.
+// notice contains the parameters of a notification. The method determines which fields are used.
 type notice struct {
 	ThreadID cli.AgentSessionID `json:"threadId"`
 	TurnID   string             `json:"turnId"`
 	ItemID   string             `json:"itemId"`
 	Delta    string             `json:"delta"`
-	Message  string             `json:"message"`   // warning
-	Request  json.RawMessage    `json:"requestId"` // serverRequest/resolved
-	Thread   threadInfo         `json:"thread"`    // thread/started
+	Message  string             `json:"message"`   // for warning
+	Request  json.RawMessage    `json:"requestId"` // for serverRequest/resolved
+	Thread   threadInfo         `json:"thread"`    // for thread/started
 
 	Item *liveItem `json:"item"`
 	Turn *turnInfo `json:"turn"`
@@ -65,25 +65,24 @@ type notice struct {
 	Error     *turnError `json:"error"`
 	WillRetry bool       `json:"willRetry"`
 
-	Plan []planStep `json:"plan"` // turn/plan/updated
+	Plan []planStep `json:"plan"` // for turn/plan/updated
 
 	TokenUsage tokenUsage `json:"tokenUsage"`
 
 	RateLimits rateLimits `json:"rateLimits"`
 
-	helper bool // whether the notification is about a sub-agent's thread
+	helper bool // whether a sub-agent's thread sent the notification
 
-	ToModel string `json:"toModel"` // model/rerouted
-	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
+	ToModel string `json:"toModel"` // for model/rerouted
+	Changes patch  `json:"changes"` // for item/fileChange/patchUpdated
 }
 
-// threadInfo is a thread with its parent.
 type threadInfo struct {
 	ID     cli.AgentSessionID `json:"id"`
 	Parent cli.AgentSessionID `json:"parentThreadId"`
 }
 
-// turnInfo is the turn in a "turn/completed" notification.
+// turnInfo describes the turn in a "turn/started" or "turn/completed" notification.
 type turnInfo struct {
 	ID     string     `json:"id"`
 	Status string     `json:"status"`
@@ -97,7 +96,8 @@ const (
 	turnFailed      = "failed"
 )
 
-// turnError is the failure of a turn, or of a request to the model. Info is a name, or an object with a single name.
+// turnError is the failure of a turn, or of a request to the model. Info is a name, or an object whose only key is a
+// name.
 type turnError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
@@ -126,44 +126,44 @@ type liveUsage struct {
 	Sum       int64 `json:"totalTokens"`
 }
 
-// liveItem is an item of a turn. Type determines which fields are used.
+// liveItem is an item of a turn: a message, a tool call or reasoning. Type determines which fields are used.
 type liveItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // userMessage: the ID that ductor gave it
+	ClientID string `json:"clientId"` // for userMessage: the ID that ductor chose
 
-	Text    string `json:"text"`    // agentMessage, plan; in exec also reasoning
-	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
-	Message string `json:"message"` // error
+	Text    string `json:"text"`    // for agentMessage and plan; in `codex exec` also for reasoning
+	Phase   string `json:"phase"`   // for agentMessage: commentary or final_answer
+	Message string `json:"message"` // for error
 
-	Summary []string        `json:"summary"` // reasoning
-	Content json.RawMessage `json:"content"` // reasoning: strings; userMessage: objects
+	Summary []string        `json:"summary"` // for reasoning
+	Content json.RawMessage `json:"content"` // strings for reasoning, objects for userMessage
 
-	Command    string `json:"command"` // commandExecution
+	Command    string `json:"command"` // for commandExecution
 	Output     string `json:"aggregatedOutput"`
 	ExitCode   *int   `json:"exitCode"`
 	DurationMs *int64 `json:"durationMs"`
 
-	Changes patch  `json:"changes"` // fileChange
-	Items   []todo `json:"items"`   // todoList
+	Changes patch  `json:"changes"` // for fileChange
+	Items   []todo `json:"items"`   // for todoList
 
-	Server       string          `json:"server"`    // mcpToolCall
-	Namespace    string          `json:"namespace"` // dynamicToolCall
-	Tool         string          `json:"tool"`      // mcpToolCall, dynamicToolCall, collabAgentToolCall
+	Server       string          `json:"server"`    // for mcpToolCall
+	Namespace    string          `json:"namespace"` // for dynamicToolCall
+	Tool         string          `json:"tool"`      // for mcpToolCall, dynamicToolCall and collabAgentToolCall
 	Arguments    json.RawMessage `json:"arguments"`
 	Result       json.RawMessage `json:"result"`
 	ContentItems json.RawMessage `json:"contentItems"`
 	Error        *apiError       `json:"error"`
 
-	Prompt    string               `json:"prompt"`            // collabAgentToolCall
-	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // collabAgentToolCall: the threads of sub-agents
-	Query     string               `json:"query"`             // webSearch
-	Path      string               `json:"path"`              // imageView
+	Prompt    string               `json:"prompt"`            // for collabAgentToolCall
+	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // for collabAgentToolCall: the threads of sub-agents
+	Query     string               `json:"query"`             // for webSearch
+	Path      string               `json:"path"`              // for imageView
 }
 
-// UnmarshalJSON also accepts the format of exec.
+// UnmarshalJSON also accepts the format of `codex exec`.
 func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	type plain liveItem
 	exec := struct {
@@ -184,14 +184,14 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patch is the change that a fileChange proposes. It keeps the original JSON, because users must also see values that
+// patch contains the changes of a fileChange item. It keeps the original JSON, because users must also see values that
 // ductor does not know.
 type patch struct {
 	files []liveChange
 	raw   json.RawMessage
 }
 
-// UnmarshalJSON never fails. An unreadable patch has no files, and cannot be allowed.
+// UnmarshalJSON never returns an error. An unreadable patch has no files, so no user can allow it.
 func (p *patch) UnmarshalJSON(raw []byte) error {
 	p.raw = slices.Clone(raw)
 	if json.Unmarshal(raw, &p.files) != nil {
@@ -211,7 +211,7 @@ type changeKind struct {
 	Move string `json:"move_path"`
 }
 
-// UnmarshalJSON also accepts a kind that is a single word, as in exec.
+// UnmarshalJSON also accepts a kind that is a single word, as `codex exec` sends it.
 func (k *changeKind) UnmarshalJSON(raw []byte) error {
 	type plain changeKind
 	if json.Unmarshal(raw, &k.Type) == nil {

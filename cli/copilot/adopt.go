@@ -7,7 +7,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// adoptLive returns a session for one turn in a process that the previous process of ductor left.
+// adoptLive returns a session for a turn that was running in a live process when ductor was restarted.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approval converts a permission request to an event for users.
+// approval converts a permission request to an event that asks the user.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, cli.OwnWords(asked.Intention))}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // an edit, whatever the intention is
+	case "write": // the intention is not a reason for an edit
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason
@@ -65,8 +65,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns the effect of a request. Copilot adds an intention to every request, so the intention is no reason
-// for asking.
+// effectOf returns what a request would do, so that rules can allow it. Copilot adds an intention to every request. An
+// intention does not count as a reason for asking.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -87,7 +87,7 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 	case "powershell":
 		e.Shell = cli.ShellExplained
 	case "view", "glob", "grep":
-		// A search in a directory also reads hidden files.
+		// Unlike a search in a file, a search in a directory also reads hidden files.
 		whole := ev.Tool == "grep" && !strings.HasPrefix(ev.Reason, "Search in file: ")
 		if asked.Kind == "read" && reason == "" && !whole &&
 			cli.HasOnlyFields(ev.Input, "kind", "path", "intention", "canOfferSessionApproval") {
@@ -100,8 +100,8 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 // inWords returns a text with single spaces between its words.
 func inWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// subject returns the complete object of a request. The kind of the request determines which fields contain it. For an
-// unknown kind, the object is a tool.
+// subject returns what a request is about, such as a command or a URL. The kind of the request determines which fields
+// contain it. For an unknown kind, it is the name of the tool.
 func subject(asked permissionAsked, read *cli.Reading) string {
 	type field struct{ name, value string }
 	about, known := map[string][]field{
@@ -123,7 +123,8 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the change that a request would make, and records in read the fields that the change shows.
+// changesOf returns the file change that a request would make. It records in read which fields the change already
+// shows.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -138,13 +139,13 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	if asked.Resolved == asked.File {
 		read.Said["resolvedPath"] = asked.File
 	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
-		read.Wider = append(read.Wider, "resolvedPath") // a link leads to another place
+		read.Wider = append(read.Wider, "resolvedPath") // a symbolic link leads out of the directory
 	}
 	return []cli.FileChanged{change}
 }
 
-// sayContents adds the file's path to the map said. If the diff shows how the contents change, it also adds the
-// contents before and after.
+// sayContents records in said that users see the file's path. If the diff shows how the content changes, it also
+// records the content before and after the change.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {
@@ -167,7 +168,7 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	}
 }
 
-// planApproval converts a plan to an event for users.
+// planApproval returns the event that asks the user to approve a plan.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
 		Said:   map[string]string{"planContent": plan, "summary": summary},

@@ -6,13 +6,14 @@ import (
 	"ductor/cli"
 )
 
-// serverArgs returns the arguments of a live process.
+// serverArgs returns the command-line arguments of a live process.
 func serverArgs(req cli.Request) []string {
 	return append([]string{"--headless", "--no-auto-update", "--stdio"}, req.ExtraArgs...)
 }
 
-// onceArgs returns the arguments of a one-shot turn. They omit the prompt, which standard input contains. A value that
-// users choose is joined to its flag, so that Copilot cannot read it as a flag.
+// onceArgs returns the command-line arguments for one turn in a separate process. They contain no prompt, because the
+// prompt is on standard input. Each value from a user is joined to its flag by "=", so that Copilot cannot read it as
+// another flag.
 func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	p, err := permissionOf(req.Permission)
 	if err != nil {
@@ -45,7 +46,7 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	return append(args, req.ExtraArgs...), nil
 }
 
-// toolFlags returns the flags for the lists of tools.
+// toolFlags returns the flags for the lists of permitted, allowed and denied tools.
 func toolFlags(req cli.Request) []string {
 	args := value(nil, "--available-tools", strings.Join(req.Tools.Only, ","))
 	args = value(args, "--excluded-tools", strings.Join(excluded(req.Tools.Denied), ","))

@@ -23,23 +23,24 @@ const (
 		"Do what you can without it, and say what you could not do."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	// notAllowed is the reason if the user gave none. Without a reason, Copilot would end the whole turn.
+	// notAllowed is the reason of a denial if the user gave none. Without a reason, Copilot would end the whole turn.
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
 
-// forUser reports whether requests with this method are for the user.
+// forUser reports whether a user must answer requests of this method.
 func forUser(method string) bool { return method == methodInput || method == methodPlan }
 
-// asks contains the open requests to the user in a turn. Only the turn's goroutine calls its methods, except decide and
-// Waiting.
+// asks contains Copilot's open requests to the user in a turn. Only the turn's goroutine calls its methods, except
+// decide and Waiting.
 //
-// During a replay, asks answers no request by itself, because the previous process of ductor may have answered it.
+// While the turn reads output from before a restart of ductor, requests get no automatic answers, because ductor may
+// have answered them before the restart.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]fields // announced questions, by text
+	inputs  map[string]fields // questions from user_input.requested events, by their text
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
@@ -49,23 +50,23 @@ func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *ask
 // policy determines which requests ductor answers without a user.
 type policy struct {
 	attended  bool
-	judged    bool // whether ductor accepts the approvals of Copilot's own judge
+	judged    bool // whether ductor accepts the decisions of Copilot's own risk assessment
 	servers   []cli.ToolServer
-	protected []string // ductor's own files; a user decides about a request that names one
+	protected []string // ductor's own files; a user must decide about a request that names one of them
 }
 
-// ask is one open request.
+// ask is an open request of Copilot.
 type ask struct {
 	id      cli.ApprovalID
-	request string          // ID of a permission request
-	reply   json.RawMessage // ID of the JSON-RPC request for a question or a plan
+	request string          // ID of a permission request; empty for a question or a plan
+	reply   json.RawMessage // ID of the JSON-RPC request that contains a question or a plan
 	method  string          // method of that JSON-RPC request; empty for a permission request
-	input   string          // for a question: the ID in the event of its end
+	input   string          // for a question: its ID in the event user_input.completed
 	choices []string
-	auto    any // the answer without a user; nil if a user decides
+	auto    any // the answer that ductor gives without a user; nil if a user decides
 }
 
-// permission handles a request for permission to use a tool.
+// permission handles a request to use a tool.
 func (a *asks) permission(p *parser, f fields) {
 	if f.ResolvedByHook {
 		return
@@ -73,7 +74,7 @@ func (a *asks) permission(p *parser, f fields) {
 	asked := readPermission(f)
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case asked.Managed: // a user decides
+	case asked.Managed: // a user must decide
 	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
@@ -89,8 +90,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records the announcement of a question: its tool call, and the ID in the event of its end. The question
-// itself follows as a request.
+// announce records a user_input.requested event, which contains the tool call of a question and the ID in the event of
+// its end. The question itself follows as a JSON-RPC request.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -101,7 +102,7 @@ func (a *asks) planDone(*parser, fields) {
 	a.Withdraw(func(o *ask) bool { return o.method == methodPlan })
 }
 
-// request handles a request of the process that only the user can answer.
+// request handles a JSON-RPC request with a question or a plan.
 func (a *asks) request(r *rpc.Message) {
 	var params struct {
 		Question string   `json:"question"`
@@ -111,7 +112,8 @@ func (a *asks) request(r *rpc.Message) {
 		Plan     string   `json:"planContent"`
 	}
 	if json.Unmarshal(r.Params, &params) != nil {
-		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add about the error
+		// Sending fails only if the process has exited.
+		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read")
 		return
 	}
 	o := &ask{id: cli.ApprovalID(r.Method + "/" + rpc.Text(r.ID)), reply: r.ID, method: r.Method, choices: params.Choices}
@@ -136,13 +138,13 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add asks the user about o, or sends the answer o.auto.
+// add asks the user about o. If o.auto is set, add sends that answer instead.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {
 			return asked()
 		}
-		_ = a.answer(context.Background(), o, o.auto) // sending fails only if the process has exited
+		_ = a.answer(context.Background(), o, o.auto) // an error means that the process has exited
 		return nil
 	}})
 }
@@ -152,7 +154,7 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	return t.p.asks.decide(ctx, id, d)
 }
 
-// decide sends a user's decision.
+// decide sends a user's decision to Copilot.
 func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	o, ok := a.Take(id)
 	if !ok {
@@ -184,7 +186,7 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 	return denial(a.session, o.request, d.Reason)
 }
 
-// answer sends an answer. If a user decided a permission request, it waits for Copilot's acknowledgement.
+// answer sends an answer to Copilot. If a user decided about a permission request, it waits for Copilot's confirmation.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	switch {
 	case o.method != "":

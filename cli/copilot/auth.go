@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth checks for the owner's own model provider, then for a token. Otherwise it asks Copilot, which knows its stored
-// log-in.
+// Auth implements cli.Provider. It looks for a model provider of the user's own and for a token in the environment. If
+// it finds neither, it asks Copilot, which knows its stored log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -39,7 +39,7 @@ func (p *Provider) configured(env []string) bool {
 	return err == nil && strings.Contains(string(b), "lastLoggedInUser")
 }
 
-// configDir returns the directory of Copilot's data for a user with the home directory owner.
+// configDir returns the directory of Copilot's data. owner is the home directory of the user.
 func configDir(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "COPILOT_HOME"), filepath.Join(owner, ".copilot"))
 }

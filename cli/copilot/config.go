@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// settingOf returns a digest of the values that a session cannot change. Requests with different digests need different
-// sessions. The digest omits model, effort and permission mode, which can change during a session.
+// settingOf returns a digest of the settings that a session cannot change. Requests with different digests need
+// different sessions. The digest does not cover model, effort and permission mode, which can change during a session.
 func (p *Provider) settingOf(req cli.Request) string {
 	process, _ := p.serverFor(req)
 	return cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
@@ -16,7 +16,7 @@ func (p *Provider) settingOf(req cli.Request) string {
 		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, cli.ToolServer.Value))
 }
 
-// sessionParams returns the parameters of session.create and session.resume for req. Their schema is SessionConfig of
+// sessionParams returns the parameters of session.create and session.resume for req. Their schema is SessionConfig in
 // the SDK that ships with the CLI.
 func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[string]any {
 	env := p.environment(req)
@@ -61,7 +61,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// mcpServers converts servers to Copilot's format.
+// mcpServers converts tool servers to Copilot's format. value returns the value of an environment variable of a server.
 func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {
@@ -75,10 +75,10 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 	return config
 }
 
-// named returns a reference to a variable of Copilot's own environment.
+// named returns a reference to an environment variable, which Copilot replaces by the value in its own environment.
 func named(_ cli.ToolServer, name string) string { return cli.ByName(name) }
 
-// serverConfig returns the configuration of servers as JSON, or "" without servers.
+// serverConfig returns the configuration of tool servers as JSON, or "" if there are none.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -90,7 +90,7 @@ func serverConfig(servers []cli.ToolServer) string {
 	return string(raw)
 }
 
-// attachments returns the pictures of a prompt.
+// attachments returns the pictures of a prompt, in Copilot's format.
 func attachments(images []cli.Image) []map[string]string {
 	var list []map[string]string
 	for _, image := range images {

@@ -13,26 +13,27 @@ import (
 	"ductor/cli/stored"
 )
 
-// EnvKeys returns the variables that ductor passes only to Copilot.
+// EnvKeys returns the environment variables that ductor passes to Copilot, but not to other agents, as patterns.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
-// ownEnv returns the variables that ductor itself sets.
+// ownEnv returns the environment variables that ductor itself sets.
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
-		"COPILOT_AUTO_UPDATE": "false", // an update while ductor runs could break it
-		"COPILOT_ALLOW_ALL":   "",      // the conversation's permission mode decides what runs without asking
+		"COPILOT_AUTO_UPDATE": "false", // an update could break a running Copilot
+		"COPILOT_ALLOW_ALL":   "",      // instead, ductor's permission mode decides
 	}
 	maps.Copy(env, p.packages())
 	return env
 }
 
-// environment returns the complete environment of a process for req.
+// environment returns the complete environment of a process that serves req.
 func (p *Provider) environment(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv()), req.Home, homeVars()...)
 }
 
-// ownProvider returns a model provider other than GitHub, from the COPILOT_PROVIDER_* variables. The server ignores
-// these variables, so ductor passes the provider to each session. The schema is ProviderConfig in api.schema.json.
+// ownProvider returns the model provider that the COPILOT_PROVIDER_* variables configure, or nil if they configure
+// none. The live server ignores these variables, so ductor passes the provider to each session. The schema is
+// ProviderConfig in api.schema.json.
 func ownProvider(env []string) map[string]any {
 	url := cli.Variable(env, "COPILOT_PROVIDER_BASE_URL")
 	if url == "" {
@@ -61,7 +62,7 @@ func ownProvider(env []string) map[string]any {
 	return provider
 }
 
-// providerHeaders parses lines of "Name: Value".
+// providerHeaders parses HTTP headers: lines of the form "Name: Value".
 func providerHeaders(text string) map[string]string {
 	headers := map[string]string{}
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, `\n`, "\n"), "\n") {
@@ -72,17 +73,18 @@ func providerHeaders(text string) map[string]string {
 	return headers
 }
 
-// modelOf returns the initial model of a session. Empty means Copilot's own choice.
+// modelOf returns the initial model of a session. If it is empty, Copilot chooses the model.
 func modelOf(req cli.Request, env []string) cli.ModelID {
 	return cmp.Or(req.Model, cli.ModelID(cli.Variable(env, "COPILOT_MODEL")), cli.ModelID(cli.Variable(env, "COPILOT_PROVIDER_MODEL_ID")))
 }
 
-// homeVars returns the variables with the locations of Copilot's data, instructions and skills.
+// homeVars returns the environment variables that set the locations of Copilot's data, instructions and skills.
 func homeVars() []string {
 	return []string{"COPILOT_HOME", "COPILOT_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS"}
 }
 
-// LoginVars returns the variables that lead Copilot to a log-in, or to a part of its state, apart from COPILOT_HOME.
+// LoginVars returns the environment variables, besides COPILOT_HOME, that contain a log-in or set the location of a
+// part of Copilot's state.
 func LoginVars() []string {
 	return []string{
 		"COPILOT_CACHE_HOME", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_*",
@@ -91,8 +93,8 @@ func LoginVars() []string {
 
 const packageVar = "COPILOT_PKG_CACHE_HOME"
 
-// packages returns the variable with the directory into which Copilot unpacks itself. All homes share the directory,
-// because it takes 235 MB.
+// packages returns the environment variable that sets where Copilot unpacks itself. The sessions' own home directories
+// share this place, because a copy takes 235 MB.
 func (p *Provider) packages() map[string]string {
 	env := p.opts.Env()
 	if p.opts.OwnerHome == "" || cli.Variable(env, packageVar) != "" {
@@ -102,17 +104,18 @@ func (p *Provider) packages() map[string]string {
 	return map[string]string{packageVar: filepath.Join(cache, "copilot")}
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in. owner is the owner's home. env is the
-// owner's environment, which may set another location of Copilot's data.
+// HomeSeeds returns the files that a session's own home directory contains at first: the log-in of the user who runs
+// ductor. owner is that user's home directory. env is the user's environment, which may set another location of
+// Copilot's data.
 //
 // The log-in is a copy. A link would not last, because Copilot 1.0 renames a new config.json over the old one at every
-// start. A copy suffices, because Copilot does not renew the token. A log-in in the desktop's keyring works in every
-// home.
+// start. A copy suffices, because Copilot does not renew the token. A log-in in the desktop's keyring works with every
+// home directory.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	return []cli.HomeSeed{{From: filepath.Join(configDir(env, owner), "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
 }
 
-// ownConfig reduces a configuration to the log-in. It removes plugins and trusted directories.
+// ownConfig reduces a config.json to the log-in. It removes plugins and trusted directories.
 func ownConfig(owner []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	own := map[string]json.RawMessage{"banner": json.RawMessage(`"never"`)}
@@ -148,7 +151,7 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume=" + string(id)}
 }
 
-// storedLine parses a line of a session's file.
+// storedLine parses a line of the file in which Copilot stores a session.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type string `json:"type"`

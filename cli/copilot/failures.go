@@ -6,13 +6,13 @@ import (
 	"ductor/cli"
 )
 
-// errorFailure returns the failure for a session.error: by its type, or else by the HTTP status of the model's API, or
-// else by its text. The known values are from version 1.0.102.
+// errorFailure returns the failure for a session.error event. It classifies the error by its type, or else by the HTTP
+// status of the model's API, or else by its text. The known values are from version 1.0.102.
 func errorFailure(f fields) *cli.Failure {
 	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
 }
 
-// stopped returns the failure if the model did not finish its answer, or else nil. reason is Copilot's finish reason.
+// stopped returns the failure if the model did not finish its answer, or else nil. reason is Copilot's finishReason.
 func stopped(reason string) *cli.Failure {
 	switch reason {
 	case "length":
@@ -31,7 +31,7 @@ func errorKind(f fields) cli.FailureKind {
 	return kind
 }
 
-// textKind classifies an error text without a type and a status.
+// textKind classifies an error by its text, for an error without a type and a status.
 func textKind(text string) cli.FailureKind {
 	kind := cli.KindOfWords(text, []cli.Words{
 		{Kind: cli.NotLoggedIn, Any: []string{"requires a local model provider"}},
@@ -45,7 +45,7 @@ func textKind(text string) cli.FailureKind {
 	return kind
 }
 
-// reasonOf returns the message in an error text, without the number of attempts.
+// reasonOf extracts the reason from an error text, without the number of attempts.
 func reasonOf(message string) string {
 	if _, last, ok := strings.Cut(message, "Last error: "); ok {
 		message = last
@@ -54,7 +54,7 @@ func reasonOf(message string) string {
 	return cli.Shorten(message, 300)
 }
 
-// exitFailure improves the failure of a process that ended without a result, by the process's last output.
+// exitFailure classifies the failure of a process that ended without a result, by the process's last output.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Kind != cli.Crashed {
 		return f

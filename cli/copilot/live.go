@@ -15,10 +15,10 @@ import (
 	"ductor/cli/shared"
 )
 
-// destroyWait is how long a process may take to close a session.
+// destroyWait is the maximum time for a process to close a session.
 const destroyWait = 300 * time.Millisecond
 
-// live is the cli.Session of a session.
+// live implements cli.Session.
 type live struct{ *shared.Session[news] }
 
 var _ interface {
@@ -29,7 +29,7 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// session is a session in a process that other sessions may share. It implements shared.AgentSession.
+// session is one of Copilot's sessions, in a process that other sessions may share. It implements shared.AgentSession.
 type session struct {
 	server  *server
 	live    *shared.Session[news]
@@ -37,11 +37,11 @@ type session struct {
 	id      cli.AgentSessionID
 
 	mu      sync.Mutex
-	model   cli.ModelID // current model; empty if unknown
+	model   cli.ModelID // the current model; empty if unknown
 	applied applied
 }
 
-// applied contains the session's settings that the process received last.
+// applied contains the settings that ductor last sent for the session.
 type applied struct {
 	model      cli.ModelID
 	effort     cli.Effort
@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and the rules of a session to the process. A resumed session remembers earlier
-// settings, so allow sends all of them.
+// allow sends the permission mode and the permission rules of a session to the process. It sends all of them, because a
+// resumed session remembers earlier ones.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
@@ -115,7 +115,7 @@ func (s *session) allow(ctx context.Context, req cli.Request) error {
 	}}, nil)
 }
 
-// adjust sends the settings of this turn that have changed to the process.
+// adjust sends to the process those settings that differ from the settings of the previous turn.
 func (s *session) adjust(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was := s.applied
@@ -163,9 +163,9 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Only at the start of a
-// turn can ductor begin to accept the approvals of Copilot's judge, so SetPermission rejects a mode that relies on
-// them.
+// SetPermission implements cli.PermissionSetter. Copilot applies the mode from its next tool on. SetPermission rejects
+// a mode with permission.judged, because ductor can start to accept the decisions of Copilot's risk assessment only at
+// the start of a turn.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -184,8 +184,8 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// Fits reports whether the session can change to the settings of req. A session cannot return from a chosen model to
-// Copilot's own choice.
+// Fits implements shared.AgentSession. A session cannot change back from a chosen model or effort to Copilot's own
+// choice.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *session) Fits(req cli.Request) bool {
 		(s.applied.model == "" || modelOf(req, s.provider().environment(req)) != "")
 }
 
-// Goodbye asks the process to close an idle session. Its success does not matter.
+// Goodbye implements shared.AgentSession. It asks the process to close an idle session, and ignores a failure.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.server.Remove(s.id, s.live)
 	if s.server.PID() != 0 && (was == shared.PhaseNew || was == shared.PhaseIdle) {
@@ -204,7 +204,7 @@ func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving
 	return shared.Closed, nil
 }
 
-// callFailure converts an error that the process returned to a failure.
+// callFailure converts an error response of the process to a failure. It returns other errors unchanged.
 func callFailure(err error) error {
 	var refused *rpc.Error
 	if !errors.As(err, &refused) {
@@ -214,7 +214,7 @@ func callFailure(err error) error {
 	return &cli.Failure{Kind: textKind(reason), Agent: Agent, Reason: reason, Cause: err}
 }
 
-// callReason returns the message of an error that the process returned, without the server's prefix.
+// callReason returns the message of an error response, without the prefix that the server adds.
 func callReason(e *rpc.Error) string {
 	_, reason, ok := strings.Cut(e.Message, "failed with message: ")
 	if !ok {

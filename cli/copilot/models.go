@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// modelList is the answer to models.list.
+// modelList is the response to models.list.
 type modelList struct {
 	Models []struct {
 		ID      string   `json:"id"`
@@ -24,8 +24,8 @@ type modelList struct {
 	} `json:"models"`
 }
 
-// Models lists the models of the account. With the owner's own model provider, it returns only the model in
-// COPILOT_MODEL, because Copilot does not query such a provider.
+// Models implements cli.Provider. If the user has configured another model provider than GitHub, it returns only the
+// model in COPILOT_MODEL, because Copilot does not query such a provider.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	env := p.environment(cli.Request{})
 	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
@@ -43,7 +43,8 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
-// models returns the models for users. The first is Copilot's own choice, unless another model is set.
+// models returns the models that users can choose. chosen is the configured model. If it is empty, the first model is
+// the default.
 func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	var models []cli.Model
 	for _, m := range l.Models {
@@ -65,14 +66,14 @@ func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	return models
 }
 
-// prompting lists Copilot's own commands that only convert the text after them to a prompt. Other commands change a
-// session's permissions, such as /allow-all, or work only in Copilot's own terminal.
+// prompting lists those of Copilot's own commands that only convert the text after them to a prompt. Other commands
+// change the permissions of the session, such as /allow-all, or work only in Copilot's own terminal.
 var prompting = []string{"blame", "init", "research", "review", "security-review"}
 
-// kindSkill is the kind of commands that invoke a skill.
+// kindSkill is the Kind of a command that runs a skill.
 const kindSkill = "skill"
 
-// command is a SlashCommandInfo of the api schema.
+// command is a command of Copilot. Its schema is SlashCommandInfo in api.schema.json.
 type command struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -82,7 +83,7 @@ type command struct {
 	} `json:"input"`
 }
 
-// listed returns the session's commands that create prompts.
+// listed returns the commands and skills of the session that only create a prompt.
 func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, error) {
 	var reply struct {
 		Commands []command `json:"commands"`
@@ -96,7 +97,7 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 	}), nil
 }
 
-// Commands lists the session's commands and skills that create prompts.
+// Commands implements cli.Commander. It lists only commands and skills that create a prompt.
 func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	all, err := s.server.listed(ctx, s.id)
 	if err != nil {
@@ -109,7 +110,8 @@ func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	return list, nil
 }
 
-// expand returns the prompt that a command creates. It rejects other commands, because they would take effect at once.
+// expand returns the prompt that a command creates. It rejects commands that do not create a prompt, because they would
+// take effect at once.
 func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string) (string, error) {
 	name, input, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), " ")
 	all, err := h.listed(ctx, id)

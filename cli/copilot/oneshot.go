@@ -10,13 +10,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes to package turn how to run a turn in a separate process. The Setting of its runs is the session ID.
+// once describes to package turn how to run a turn in a separate process. The Setting of such a process is the session
+// ID.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput returns the input of a process. It puts the system prompts before the prompt, because Copilot has no flag
-// for them.
+// onceInput returns the complete input of a process for one turn. The system prompts precede the prompt, because
+// Copilot has no flag for them.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task != cli.TaskPrompt {
 		return nil, cli.CannotCompact(Agent)
@@ -52,7 +53,7 @@ func read(t turn.Once) turn.Reading {
 	}
 }
 
-// start starts a process for req.
+// start starts a process for one turn. It also returns the session ID.
 func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, string, error) {
 	id := cmp.Or(string(req.Resume), uuid.NewString())
 	args, err := onceArgs(req, cli.AgentSessionID(id))

@@ -8,38 +8,37 @@ import (
 	"ductor/cli/turn"
 )
 
-// phase is the progress of a turn according to Copilot's events.
+// phase is the progress of a turn, as Copilot's events show it.
 type phase string
 
-// Phases of a turn.
 const (
-	awaited     phase = "awaited" // events still belong to the previous turn
+	awaited     phase = "awaited" // the previous turn may still send events
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a late steered message can start the turn again
+	ended       phase = "ended" // a message that was added late can start the turn again
 )
 
-// parser converts the events of one turn to events of package cli, in both modes. Only one goroutine at a time may use
-// it.
+// parser converts Copilot's events in one turn to events of package cli, in both modes. Only one goroutine at a time
+// may use it.
 type parser struct {
 	out  *turn.Emitter
 	dir  string
-	asks *asks // nil if the turn has no user
+	asks *asks // nil in one-shot mode
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result // failure, usage and denials of the turn so far
+	known   cli.Result // the failure, usage and denials of the turn so far
 	message string     // ID of the message that is streaming
-	finish  string     // reason why the model ended its last text
-	thought bool       // whether reasoning was streamed since the last request to the model
+	finish  string     // why the model ended its last text
+	thought bool       // whether reasoning was emitted since the last request to the model
 	waiting waiting
-	tools   map[string]cli.ToolStarted // by call ID; the events of their ends lack this data
-	seen    map[string]bool            // IDs of the user's messages that the model received
+	tools   map[string]cli.ToolStarted // by call ID; the event of a tool's end does not repeat this data
+	seen    map[string]bool            // IDs of the user's messages that the model has received
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	phase := awaited
-	if req.Task == cli.TaskCompact { // no message starts a compaction
+	if req.Task == cli.TaskCompact { // Copilot sends no user.message before a compaction
 		phase = begun
 	}
 	return &parser{
@@ -48,18 +47,18 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// name emits the ID and the model of the session, if known.
+// name emits the ID and the model of the session, if they are known.
 func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Model) }
 
-// eventType describes how to handle an event.
+// eventType describes how the parser handles events of one type.
 type eventType struct {
 	take   func(p *parser, f fields)
 	always bool // handled even before the turn has started
-	nested bool // handled even for a sub-agent: its tools become children of another tool
+	nested bool // handled even for a sub-agent, whose tools become children of another tool
 }
 
-// eventTypes lists the handled event types. Copilot has 130 types and adds more; the parser does not decode other
-// types.
+// eventTypes contains the event types that the parser handles. Copilot has 130 types and adds more. The parser does not
+// decode the data of other types.
 var eventTypes = map[string]eventType{
 	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
@@ -95,7 +94,7 @@ var eventTypes = map[string]eventType{
 	"exit_plan_mode.completed": {take: asking((*asks).planDone), always: true, nested: true},
 }
 
-// permissionRequested is the type of Copilot's requests to use a tool.
+// permissionRequested is the type of the event by which Copilot asks to use a tool.
 const permissionRequested = "permission.requested"
 
 func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
@@ -106,7 +105,7 @@ func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
 	}
 }
 
-// event handles one event. It updates p.phase.
+// event handles one event and updates p.phase.
 func (p *parser) event(e event) error {
 	if e.Type == "result" {
 		p.result(e)
@@ -132,7 +131,7 @@ func (p *parser) begin(f fields) {
 	p.seen[f.MessageID] = true
 }
 
-// idle ends the turn. It ignores an event that belongs to an earlier turn.
+// idle ends the turn. Before the turn has started, it ignores the event, which then belongs to an earlier turn.
 func (p *parser) idle(fields) {
 	if p.phase != awaited || p.known.Err != nil {
 		p.end()
@@ -151,7 +150,7 @@ func (p *parser) retry(f fields) {
 	p.retrying(f.Reason)
 }
 
-// broke handles a failed request to the model. Copilot pauses before a retry, and reports the retry only after the
+// broke handles a failed request to the model. Copilot pauses before it retries, and reports the retry only after the
 // pause.
 func (p *parser) broke(f fields) {
 	reason := ""
@@ -191,14 +190,14 @@ func (p *parser) compacted(f fields) {
 	}
 }
 
-// measure records how full the context is.
+// measure records how many tokens the context contains.
 func (p *parser) measure(f fields) {
 	p.known.Fill = cli.Fill{Used: f.CurrentTokens, Limit: f.TokenLimit, Parts: []cli.FillPart{
 		{Name: "System prompt", Tokens: f.SystemTokens}, {Name: "Tools", Tokens: f.ToolTokens}, {Name: "Messages", Tokens: f.SaidTokens},
 	}}
 }
 
-// whole handles a complete message, which replaces the streamed text.
+// whole handles a complete message. Its text replaces the streamed text.
 func (p *parser) whole(f fields) {
 	p.waiting.end()
 	p.answeredBy(f.Model)
@@ -222,7 +221,7 @@ func (p *parser) answeredBy(model string) {
 	p.name()
 }
 
-// waiting is the status of the agent while it prints no text.
+// waiting is the status that users see while Copilot prints no text.
 type waiting struct {
 	out     *turn.Emitter
 	shown   bool
@@ -234,7 +233,7 @@ func (w *waiting) show(kind cli.StatusKind, detail string) {
 	w.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// end ends the status that users see, if any.
+// end ends the status, if users see one.
 func (w *waiting) end() {
 	if w.shown {
 		w.shown = false
@@ -242,7 +241,7 @@ func (w *waiting) end() {
 	}
 }
 
-// server handles the progress of an MCP server.
+// server handles a changed status of an MCP server.
 func (w *waiting) server(f fields) {
 	w.servers = slices.DeleteFunc(w.servers, func(name string) bool { return name == f.Server })
 	switch string(f.Status) {
@@ -289,8 +288,8 @@ func (p *parser) toolEnd(f fields) {
 	p.out.ToolEnd(e)
 }
 
-// denialReason returns the reason why a tool was denied: the user's words, or Copilot's rules. It returns no text that
-// ductor wrote for the model.
+// denialReason returns why a tool was denied: the user's reason, or Copilot's. It returns "" for a text that ductor
+// wrote for the model.
 func denialReason(message string) string {
 	if _, said, ok := strings.Cut(message, "User feedback: "); ok {
 		message = said
@@ -304,7 +303,7 @@ func denialReason(message string) string {
 	return cli.ShortLine(message)
 }
 
-// deniedCode is the error code of a denied tool.
+// deniedCode is the error code of a denied tool call.
 const deniedCode = "denied"
 
 func (p *parser) count(f fields) {
@@ -321,7 +320,7 @@ func (p *parser) count(f fields) {
 	p.known.ByModel[id] = p.known.ByModel[id].Add(u)
 }
 
-// result handles the last line of a one-shot run.
+// result handles the last line of a process for one turn.
 func (p *parser) result(e event) {
 	p.end()
 	if e.SessionID != "" {
@@ -333,9 +332,9 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome returns the result of the turn. A turn that Copilot completed has succeeded, even if its process was stopped
-// afterwards. If Copilot did not report the end of the turn, outcome returns the result of the function otherwise.
-func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
+// outcome returns the result of the turn. If Copilot completed the turn, the turn has succeeded, even if its process
+// was stopped afterwards. If Copilot did not report the end of the turn, the result is that of fallback.
+func (p *parser) outcome(end turn.End, fallback func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
 	if completed {
@@ -344,7 +343,7 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	if completed || r.Err != nil && (end == turn.EndTurn || end == turn.EndExit) {
 		return r
 	}
-	o := otherwise()
+	o := fallback()
 	r.Err, r.Aborted, r.Detached = o.Err, o.Aborted, o.Detached
 	if end == turn.EndExit {
 		r.Err = exitFailure(r.Err)

@@ -8,13 +8,13 @@ import (
 	"ductor/cli"
 )
 
-// permission contains Copilot's settings for a permission mode, for one-shot and for live turns.
+// permission contains Copilot's settings for a permission mode. One-shot mode and live mode use different settings.
 type permission struct {
-	flags    []string // one-shot: command line arguments
+	flags    []string // one-shot: command-line arguments
 	mode     string   // live: parameter of session.mode.set
 	approval string   // live: parameter of session.permissions.setMode
-	judged   bool     // live: whether ductor accepts the approvals of Copilot's own risk judge
-	cannot   string   // one-shot: the part of the mode that Copilot does not support, or ""
+	judged   bool     // live: whether ductor accepts the decisions of Copilot's own risk assessment
+	cannot   string   // one-shot: why Copilot does not fully support the mode, or ""
 }
 
 // permissionOf returns Copilot's settings for a permission mode. The flags are from version 1.0.102.
@@ -51,8 +51,8 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	return ""
 }
 
-// CannotHold implements cli.ToolHolder. For its own tools, Copilot accepts a list of permitted tools. For tools of MCP
-// servers, it accepts only a list of denied tools.
+// CannotHold implements cli.ToolHolder. Copilot accepts a list of permitted tools only for its own tools. Tools of MCP
+// servers can only be denied.
 func (*Provider) CannotHold(req cli.Request) string {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
 		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
@@ -60,24 +60,24 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded returns the denied tools that Copilot can hide from the model. Rules deny the others: kinds of tools,
-// servers, and tools with an argument. Rules also cover sub-agents.
+// excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide tools of MCP servers, or
+// tools with a certain argument. Permission rules deny these.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })
 }
 
-// rule is a permission rule in the server's format.
+// rule is a permission rule, in the format of the live server.
 type rule struct {
 	Kind     string  `json:"kind"`
 	Argument *string `json:"argument"` // nil means any argument
 }
 
-// rules parses rules in the format of the command line: kind or kind(argument).
+// rules parses permission rules in the format of the command line: kind or kind(argument).
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)
-	for _, text := range append(texts, servers...) { // a rule for a server has the server's name as its kind
+	for _, text := range append(texts, servers...) { // the kind of a rule for a server is the server's name
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}
 		if argument, ok := strings.CutSuffix(rest, ")"); bracket && ok && argument != "" {

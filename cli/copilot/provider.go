@@ -9,7 +9,7 @@ import (
 	"ductor/cli/shared"
 )
 
-// Agent is the agent's name.
+// Agent is the name of this agent.
 const Agent cli.Agent = "copilot"
 
 // Options configures a Provider. Only Launcher is required.
@@ -35,8 +35,7 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Codec: rpc.JSON{Version: "2.0"},
 	}, p.newServer)
-	// Copilot may react to an abort only at the end of the turn. So the time limit for the reaction is the grace
-	// period.
+	// Copilot may react to an abort only at the end of the turn. ductor therefore waits for the whole grace period.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }
@@ -44,7 +43,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes returns Live and OneShot; Live is preferred.
+// Modes implements cli.Provider.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
 // Open implements cli.Provider.
@@ -70,8 +69,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Copilot. Copilot also
-// reads other agents' files.
+// ProjectFiles implements cli.ProjectReader. Copilot also reads the files of some other agents.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".github/hooks/", ".github/copilot/", ".github/mcp.json", ".github/mcp-config.json", ".github/lsp.json",

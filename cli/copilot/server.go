@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	callWait     = time.Minute // limit for requests that need no model, on a small busy machine
-	protocolWant = 3           // the supported version of the protocol
+	callWait     = time.Minute // maximum time for requests that need no model, on a small busy machine
+	protocolWant = 3           // version of the protocol that ductor speaks
 	eventMethod  = "session.event"
 )
 
@@ -26,8 +26,8 @@ type server struct {
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. An empty news makes the turn check whether it is over. A
-// turn may miss text deltas, because complete messages follow.
+// news is an event of a session, or a request of the process. An empty news makes the turn check whether it is over. If
+// a turn misses some text deltas, nothing is lost, because complete messages follow.
 type news struct {
 	event   event
 	request *rpc.Message
@@ -37,8 +37,8 @@ func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{Process: process, provider: p}
 }
 
-// Greet implements shared.Server. It performs the handshake, and returns an error if the program does not support the
-// protocol.
+// Greet implements shared.Server. It performs the handshake, and returns an error if the program does not speak the
+// required version of the protocol.
 func (h *server) Greet(ctx context.Context) error {
 	var hello struct {
 		Protocol int    `json:"protocolVersion"`
@@ -53,8 +53,8 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns the failure for a failed handshake. It distinguishes a program that has no server from a broken
-// server.
+// refusal returns the failure of a failed handshake. If the error shows that this version of Copilot has no suitable
+// server, the failure explains that to users.
 func refusal(err error) error {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -64,7 +64,7 @@ func refusal(err error) error {
 	return err
 }
 
-// noServer returns the failure for a version of Copilot that lacks the required server.
+// noServer returns the failure for a version of Copilot that has no suitable server.
 func noServer(why string) *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
@@ -74,7 +74,7 @@ func (h *server) Requested(m rpc.Message) bool {
 	var params struct {
 		SessionID cli.AgentSessionID `json:"sessionId"`
 	}
-	_ = json.Unmarshal(m.Params, &params) // without a readable ID it belongs to no session
+	_ = json.Unmarshal(m.Params, &params) // an unreadable request belongs to no session
 	s, ok := h.Of(params.SessionID)
 	return ok && forUser(m.Method) && s.Deliver(shared.Item[news]{Message: news{request: &m}, End: m.End}, 0)
 }
@@ -98,7 +98,7 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns denies a permission request of a session without a running turn, for example from background work.
+// betweenTurns denies a permission request that comes while no turn is running, for example from background work.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
@@ -108,7 +108,7 @@ func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	}
 }
 
-// call sends a request and waits for the answer, at most callWait.
+// call sends a request and waits for the response, for at most callWait.
 func (h *server) call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -119,16 +119,16 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
-// serverFor returns the command of a process for req, and the key of the process. Sessions with the same command line
-// and environment share a process.
+// serverFor returns the command of a live process for req, and the key of the process. Requests with the same command
+// line and environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
-	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers are parameters of the session, not of the process
 	args, env := serverArgs(req), p.environment(req)
 	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}
 }
 
-// inquire sends one request to a separate process, and then ends the process.
+// inquire starts a process, sends one request to it and ends the process.
 func (p *Provider) inquire(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
@@ -145,10 +145,10 @@ func (p *Provider) inquire(ctx context.Context, method string, params, result an
 	return err
 }
 
-// probeWait limits a request about Copilot itself, including the start of the process.
+// probeWait is the maximum time for inquire, including the start of the process.
 const probeWait = 15 * time.Second
 
-// Shares implements cli.Sharer. It returns the PID of the server for a session with req.
+// Shares implements cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int {
 	key, _ := p.serverFor(req)
 	return p.pool.PID(key)

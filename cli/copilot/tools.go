@@ -13,7 +13,7 @@ import (
 
 const maxTitle = 200
 
-// toolStarted returns the ToolStarted for an event.
+// toolStarted returns the ToolStarted event for a tool.execution_start event.
 func toolStarted(f fields, dir string) cli.ToolStarted {
 	return cli.ToolStarted{
 		ID: cli.ToolID(f.ToolCallID), Name: f.ToolName, Title: toolTitle(f, dir), Input: f.Arguments,
@@ -21,7 +21,7 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 	}
 }
 
-// toolTodo is the tool that manages the plan, a Markdown list of tasks. Users see the plan instead of the tool.
+// toolTodo is the tool that changes the plan, a Markdown list of tasks. Users see the plan instead of the tool.
 const toolTodo = "update_todo"
 
 var todoLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`) })
@@ -44,15 +44,15 @@ func planOf(args json.RawMessage) cli.PlanChanged {
 	return ev
 }
 
-// toolTitle returns the most descriptive argument of a call, or else Copilot's own title.
+// toolTitle returns the most descriptive argument of a tool call, or else Copilot's own title.
 func toolTitle(f fields, dir string) string {
-	args := cli.TextsOf(f.Arguments) // empty for a custom tool whose argument is a string
+	args := cli.TextsOf(f.Arguments) // empty if the arguments are a string
 	title := cmp.Or(args["command"], cli.Relative(dir, args["path"]), args["pattern"], args["query"], args["url"], args["question"],
 		args["description"], args["prompt"], f.ToolTitle)
 	return cli.OneLine(title, maxTitle)
 }
 
-// toolEnded returns the ToolEnded for an event, and the error of the tool.
+// toolEnded returns the ToolEnded event for a tool.execution_complete event, and the error of the tool.
 func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	e := cli.ToolEnded{ID: cli.ToolID(f.ToolCallID)}
 	var result toolResult
@@ -76,21 +76,21 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	return e, failed
 }
 
-// isShell reports whether a tool runs commands.
 func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
 
-// goesOn matches Copilot's text about a command that still runs: it exceeded its time limit, or runs in the background.
+// goesOn matches Copilot's text about a command that continues to run, because it exceeded its time limit or was
+// started in the background.
 var goesOn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<command [^<>]*(?: is still running|started in [^<>]*background)[^<>]*>\s*$`)
 })
 
-// shellTail matches text for the model that Copilot adds to the end of a command's output.
+// shellTail matches the text for the model that Copilot appends to the output of a command.
 var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
 })
 
-// changes returns the changes of a file tool. The diff covers the whole call, so only a call that changes a single file
-// has a diff.
+// changes returns the file changes that a tool made. Copilot sends one diff for the whole call. A change has a diff
+// only if the tool changed no other file.
 func changes(f fields, dir string) []cli.FileChanged {
 	var result toolResult
 	_ = json.Unmarshal(f.Result, &result)

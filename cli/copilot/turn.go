@@ -12,8 +12,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a live session. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except
-// for steering.
+// liveTurn is one turn of a live session. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except in
+// Steer.
 type liveTurn struct {
 	*shared.Turn[news]
 	s     *session
@@ -66,7 +66,8 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	return p, nil
 }
 
-// Replied handles the answer to the prompt: a rejection, or the end of a turn that only shortens the context.
+// Replied implements shared.AgentTurn. The response to a prompt is an error if Copilot rejected the prompt. The
+// response to a compaction ends the turn.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var done struct {
 		Success *bool           `json:"success"`
@@ -75,7 +76,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	switch {
 	case m.Error != nil:
 		return m.Error
-	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // the answer to an accepted message
+	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // Copilot accepted a prompt
 		return nil
 	case !*done.Success:
 		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
@@ -93,7 +94,7 @@ func (t *liveTurn) Interrupt() error {
 	return t.s.server.Peer().Send("session.abort", map[string]any{"sessionId": t.s.id, "reason": "user_initiated"})
 }
 
-// compactParams returns the parameters for shortening the context. It shortens a hint that is too long for Copilot.
+// compactParams returns the parameters of session.history.compact. It shortens a hint that is too long for Copilot.
 func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
 	params := map[string]any{"sessionId": id, "trigger": "manual"}
 	if hint := strings.TrimSpace(req.Prompt); hint != "" {
@@ -127,8 +128,8 @@ func (t *liveTurn) event(e event) {
 	}
 }
 
-// Over implements shared.AgentTurn. It returns false during a replay, because a steered message may have started the
-// turn again.
+// Over implements shared.AgentTurn. For output from before a restart of ductor, it returns false, because a message
+// that was added to the turn may have started it again.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
@@ -138,14 +139,15 @@ func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
 
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // a steered message got no answer
+	if end == turn.EndExit && r.Err == nil { // a message that was added to the turn got no answer
 		r.Err = exitFailure(t.s.server.Failure())
 	}
 	return r
 }
 
-// End implements shared.AgentTurn. After an aborted turn that ran tools, the process must end. The protocol has no
-// environment per session, so ductor cannot distinguish the tools' processes from processes of other sessions.
+// End implements shared.AgentTurn. If an aborted turn ran tools, processes of these tools may still run. ductor cannot
+// distinguish them from processes of other sessions, because the protocol has no environment per session. Copilot's
+// process must therefore end.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	t.added.Close()
 	t.s.mu.Lock()

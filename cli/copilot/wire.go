@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// event is a session event, or the result line at the end of a one-shot run.
+// event is an event of a session, or the result line at the end of a process for one turn.
 type event struct {
 	Type    string          `json:"type"`
 	Data    json.RawMessage `json:"data"`
 	AgentID string          `json:"agentId"` // set for events of a sub-agent
 
-	SessionID string `json:"sessionId"` // result
-	ExitCode  *int   `json:"exitCode"`  // result
+	SessionID string `json:"sessionId"` // for type "result"
+	ExitCode  *int   `json:"exitCode"`  // for type "result"
 }
 
-// fields contains the fields of all handled events. The type determines which fields are used.
+// fields contains the data of an event. The event's type determines which fields are used.
 type fields struct {
 	MessageID     string `json:"messageId"`
 	Delta         string `json:"deltaContent"`
@@ -78,7 +78,7 @@ type toolError struct {
 	Code    string `json:"code"`
 }
 
-// fileEdit is a change that a file tool made.
+// fileEdit is a change of a file that a tool made.
 type fileEdit struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // create, edit, delete
@@ -111,7 +111,7 @@ func (e event) fields() (fields, error) {
 	return f, nil
 }
 
-// permissionAsked contains the fields of all kinds of permission requests.
+// permissionAsked contains the fields of a permission request. The kind determines which fields are used.
 type permissionAsked struct {
 	Kind       string           `json:"kind"`
 	ToolCallID string           `json:"toolCallId"`
@@ -145,13 +145,13 @@ type permissionEdit struct {
 	After  *fileState `json:"after"`
 }
 
-// fileState is a file before or after an edit.
+// fileState is the content of a file before or after an edit.
 type fileState struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
-// readPermission decodes a permission request. A request of unknown kind shows the kind to the user.
+// readPermission decodes a permission request. It ignores fields that it cannot decode.
 func readPermission(f fields) permissionAsked {
 	var asked, prompt permissionAsked
 	_ = json.Unmarshal(f.Permission, &asked)

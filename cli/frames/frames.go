@@ -1,6 +1,6 @@
-// Package frames splits the output of a program into messages: lines, or bodies after a header with their length. The
-// memory for a message is limited. If a part of the output is lost, the package drops the damaged messages and
-// continues with the next complete message.
+// Package frames splits the output of a program into messages. A message is a line, or the bytes after a header that
+// contains their number. The memory for a message is limited. If a part of the output is lost, the package drops the
+// damaged messages and continues with the next complete message.
 package frames
 
 import (
@@ -27,16 +27,16 @@ const (
 	ContentLength
 )
 
-// MaxMessage is the default size limit of a message in bytes. A Reader drops longer messages.
+// MaxMessage is the default size limit of a message, in bytes. A Reader drops longer messages.
 const MaxMessage = 64 << 20
 
 const (
 	readBuffer  = 64 << 10
-	keptBody    = 256 << 10 // larger buffers are released after their message
-	garbageHead = 1 << 10   // bytes of a dropped message that Garbage receives
+	keptBody    = 256 << 10 // a larger buffer is released after its message
+	garbageHead = 1 << 10   // bytes of a dropped message that Options.Garbage receives
 )
 
-// Frame returns body in this framing.
+// Frame returns the message with the newline or the header that this framing requires.
 func (f Framing) Frame(body []byte) []byte {
 	if f == Lines {
 		return append(body, '\n')
@@ -47,23 +47,23 @@ func (f Framing) Frame(body []byte) []byte {
 // Options configures a Reader.
 type Options struct {
 	Framing Framing
-	Limit   int   // limit of a message in bytes; 0 means MaxMessage
-	From    int64 // offset at which the output begins
-	// CaughtUp is called once, after all output before the offset Until was handled and before the next read. It may be
-	// nil.
+	Limit   int   // size limit of a message in bytes; default: MaxMessage
+	From    int64 // offset of the first byte to read in the program's whole output
+	// CaughtUp is called once: after all output before the offset Until was handled, and before more output is read. It
+	// may be nil.
 	CaughtUp func()
 	Until    int64
-	Garbage  func([]byte)          // receives the beginning of output that is no message; valid during the call
-	Lost     func(*cli.LostOutput) // receives each loss of output
+	Garbage  func([]byte)          // receives the beginning of output that is not a message; valid during the call
+	Lost     func(*cli.LostOutput) // called for each part of the output that was lost
 }
 
 // Reader splits a program's output into messages.
 type Reader struct {
 	opts Options
 	in   *bufio.Reader
-	at   int64 // offset of the next byte
+	at   int64 // offset of the next byte in the program's whole output
 	body []byte
-	torn bool // the beginning of the next message is lost
+	torn bool // whether the beginning of the next message is lost
 }
 
 // NewReader returns a Reader of out.
@@ -76,7 +76,7 @@ func NewReader(out io.Reader, o Options) *Reader {
 // At returns the offset after the last returned message.
 func (r *Reader) At() int64 { return r.at }
 
-// Next returns the next message, which is valid until the next call. Next skips empty lines. The last line needs no
+// Next returns the next message. It is valid until the next call. Next skips empty lines. The last line needs no
 // newline.
 func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
@@ -101,7 +101,7 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 }
 
-// readLine reads a line. It returns nil for a line that is empty, too long or damaged.
+// readLine reads a line. It returns nil if the line is empty, too long or damaged.
 func (r *Reader) readLine() ([]byte, error) {
 	line, size, err := r.readRawLine()
 	switch {
@@ -117,14 +117,15 @@ func (r *Reader) readLine() ([]byte, error) {
 	return bytes.TrimSpace(line), err
 }
 
-// readRawLine reads up to a newline. It returns only the beginning of a line that is too long.
+// readRawLine reads up to and including a newline. Of a line that is too long, it returns only the beginning. size is
+// the length of the whole line.
 func (r *Reader) readRawLine() (line []byte, size int, err error) {
 	r.body = r.body[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
 		r.at += int64(len(part))
 		if size == 0 && !errors.Is(err, bufio.ErrBufferFull) {
-			return part, len(part), err // complete in the buffer, so no copy is needed
+			return part, len(part), err // the line is completely in the buffer, so no copy is needed
 		}
 		r.body = append(r.body, part...)
 		if size += len(part); size > r.opts.Limit {
@@ -139,8 +140,8 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 // lengthHeader matches a header with the length of the message, at the end of a line.
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
-// readHeaded reads a header and the message after it. It returns nil for a message that is too long. Text before the
-// header, even on the same line, goes to Garbage, unless it belongs to a damaged message.
+// readHeaded reads a header and the message after it. It returns nil if the message is too long. It passes text before
+// the header, even on the same line, to Options.Garbage. Text of a damaged message is dropped.
 func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {
@@ -184,22 +185,23 @@ func (r *Reader) readContent(length int) ([]byte, error) {
 	return r.body, nil
 }
 
-// skip reads a message without keeping it.
+// skip reads a message that is too long, and drops it.
 func (r *Reader) skip(length int) error {
-	head, _ := r.in.Peek(garbageHead) // CopyN returns the error again
+	head, _ := r.in.Peek(garbageHead) // if Peek fails, CopyN returns the error
 	r.opts.Garbage(head)
 	n, err := io.CopyN(io.Discard, r.in, int64(length))
 	r.at += n
 	return err
 }
 
-// source reads the output. It calls caughtUp once, at the first read after all output before until was handled.
+// source reads the program's output. It calls caughtUp once: at the first read after all output before the offset until
+// was handled.
 type source struct {
 	r        io.Reader
 	at       int64 // offset of the next read
 	until    int64
 	caughtUp func() // nil after the call, or if unused
-	err      error  // error that arrived together with the last bytes
+	err      error  // error to return by the next call, because the output before it was returned first
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -221,7 +223,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.at = lost.To
 	}
 	if err != nil && (n > 0 || s.caughtUp != nil && lost == nil) {
-		s.err = err // the output comes before the error
+		s.err = err // return the output first
 		return n, nil
 	}
 	return n, err

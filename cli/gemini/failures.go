@@ -9,7 +9,7 @@ import (
 
 const loginFix = "Run `gemini` on the machine and log in, or set GEMINI_API_KEY for ductor"
 
-// Exit codes of Gemini with a unique meaning.
+// Exit codes with which Gemini tells why it failed.
 const (
 	exitNoAuth    = 41
 	exitInput     = 42
@@ -23,15 +23,15 @@ func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	// The session ends with a tool call without a result, because the process ended during the call.
+	// The session contains a tool call without a result, because the process ended during the call.
 	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
 	return acp.KindOf(code, text)
 }
 
-// exitKind returns the failure kind for the exit code of a run without a result. resumed is set if the run resumed a
-// session.
+// exitKind returns the kind of failure for the exit code of a process that ended without a result. resumed tells
+// whether the process resumed a session. It returns "" for an unknown code.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:
@@ -46,7 +46,7 @@ func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	return ""
 }
 
-// apiFailure returns the failure of a result with an error.
+// apiFailure returns the failure for the error in Gemini's result.
 func apiFailure(message string) *cli.Failure {
 	inner := strings.TrimSuffix(strings.TrimPrefix(message, "[API Error: "), "]")
 	f := &cli.Failure{Kind: kindOf(0, inner), Agent: Agent, Reason: acp.ReasonOf(inner), Detail: cli.Shorten(message, 2000)}

@@ -14,18 +14,20 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars returns the variables with the location of Gemini's data.
+// homeVars returns the environment variables that set the location of Gemini's data.
 func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 
-// LoginVars returns the variables that lead Gemini to a log-in, or to a part of its state, apart from GEMINI_CLI_HOME.
+// LoginVars returns the environment variables, besides GEMINI_CLI_HOME, that contain a log-in or set the location of a
+// part of Gemini's state.
 func LoginVars() []string {
 	return []string{
 		"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_*", "GOOGLE_APPLICATION_CREDENTIALS",
 	}
 }
 
-// HomeSeeds returns the files for a session's own home: the owner's log-in, and the chosen log-in method. owner is the
-// owner's home. env is the owner's environment, which may set another location of Gemini's data.
+// HomeSeeds returns the files that a session's own home directory contains at first: the log-in of the user who runs
+// ductor, and the chosen log-in method. owner is that user's home directory. env is the user's environment, which may
+// set another location of Gemini's data.
 //
 // Gemini 0.61 overwrites the log-in file in place, so links to the file stay valid.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
@@ -41,7 +43,7 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownSettings reduces the owner's settings to the log-in method. It removes MCP servers, hooks, extensions and names of
+// ownSettings reduces a settings.json to the log-in method. It removes MCP servers, hooks, extensions and names of
 // memory files.
 func ownSettings(owner []byte) ([]byte, error) {
 	var theirs struct {
@@ -66,7 +68,7 @@ func ownSettings(owner []byte) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// userAuth returns the log-in method that the user chose, or "".
+// userAuth returns the log-in method in the user's settings, or "".
 func (p *Provider) userAuth(env []string) string {
 	var settings struct {
 		Security struct {
@@ -82,7 +84,7 @@ func (p *Provider) userAuth(env []string) string {
 	return settings.Security.Auth.Selected
 }
 
-// home returns the directory of Gemini's data. owner is the user's home directory.
+// home returns the directory of Gemini's data. owner is the home directory of the user.
 func home(env []string, owner string) string {
 	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
 }
@@ -91,7 +93,8 @@ func (p *Provider) stateDir() string {
 	return cmp.Or(p.opts.StateDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid())))
 }
 
-// Auth checks for a key, then for the credential file, then for a log-in method in the user's settings.
+// Auth implements cli.Provider. It looks for a key in the environment, for the credential file, and for a log-in method
+// in the user's settings.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -103,7 +106,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 var _ cli.LoginProvider = (*Provider)(nil)
 
 // Logins implements cli.LoginProvider. A log-in with an account needs a terminal, because Gemini opens a browser on its
-// machine.
+// own machine.
 func (*Provider) Logins() []cli.Login {
 	return []cli.Login{
 		{Kind: cli.LoginByCommand, Command: "gemini"}, {Kind: cli.LoginByVariable, Variable: "GEMINI_API_KEY"},
@@ -115,7 +118,7 @@ func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
 
-// method returns the log-in method if Gemini is logged in without a key, or else "".
+// method returns how Gemini is logged in without an API key, or "" if it is not.
 func (p *Provider) method(env []string) string {
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
 		if strings.EqualFold(cli.Variable(env, key), "true") {
@@ -126,7 +129,7 @@ func (p *Provider) method(env []string) string {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {
-	case "", "oauth-personal", "gemini-api-key": // these methods need credentials, which were not found
+	case "", "oauth-personal", "gemini-api-key": // these methods need credentials, and there are none
 		return ""
 	default:
 		return "Gemini's own settings (" + chosen + ")"

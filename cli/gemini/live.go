@@ -11,7 +11,7 @@ import (
 	"ductor/cli/acp"
 )
 
-// Programs returns Gemini's deviations from the Agent Client Protocol, by the name that Gemini reports.
+// Programs returns how Gemini deviates from the Agent Client Protocol, by the name that Gemini reports.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
@@ -20,7 +20,7 @@ func Programs() map[string]acp.Quirks {
 	}}
 }
 
-// acp returns a provider for Gemini's live mode.
+// acp returns the provider for Gemini's live mode.
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
@@ -35,8 +35,8 @@ func (p *Provider) acp() *acp.Provider {
 	})
 }
 
-// authMethod returns the log-in method for live mode if the environment contains a key. It is used if the user has
-// chosen no method. Gemini then writes the method to the user's settings.
+// authMethod returns the log-in method for live mode if the environment contains a key, or else "". package acp uses it
+// if the user has not chosen a method. Gemini then writes the method to the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -44,7 +44,7 @@ func authMethod(env []string) string {
 	return ""
 }
 
-// liveArgs returns the arguments that depend on the request.
+// liveArgs returns the command-line arguments that depend on the request.
 func (p *Provider) liveArgs(req cli.Request) []string {
 	args := p.policyFlags(req)
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
@@ -56,8 +56,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	return args
 }
 
-// included returns the additional directories that are not empty. Gemini applies directories to a whole process, so
-// they prevent sharing the process. An empty directory is not worth that.
+// included returns the additional directories that are not empty. All sessions of a process have the same additional
+// directories, so conversations with different ones cannot share a process. An empty directory is not worth that.
 func included(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		entries, err := os.ReadDir(dir)
@@ -65,10 +65,10 @@ func included(dirs []string) []string {
 	})
 }
 
-// commandMarks are the characters that start commands of Gemini.
+// commandMarks are the characters with which Gemini's own commands start.
 const commandMarks = "/$"
 
-// toolName returns the tool's name, which is the beginning of the call's ID.
+// toolName returns the name of a tool. Gemini's ID of a call starts with it.
 func toolName(id, _, _ string) string {
 	name, _, found := strings.Cut(id, "__")
 	if !found {
@@ -80,10 +80,10 @@ func toolName(id, _, _ string) string {
 	return name
 }
 
-// inputOf derives the input of a requested tool from the text that Gemini shows, because Gemini sends no input. The
-// text of a command contains the whole command, the directory in brackets, the model's words, and a note if the command
-// continues in the background. Without a directory, the command runs in the session's directory. inputOf returns nil
-// for other tools.
+// inputOf derives the input of a command from the text that Gemini shows, because Gemini sends no input. It returns nil
+// for other tools. The title is the whole command. The text contains the directory in brackets, the model's
+// explanation, and a note if the command continues in the background. Without brackets, the command runs in the
+// session's directory.
 func inputOf(w acp.Wish) json.RawMessage {
 	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil
@@ -107,8 +107,8 @@ var (
 	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
 )
 
-// shellFailure parses the exit code of a shell command and the reason of its failure from the output. Gemini reports a
-// failed command as completed. It reports no reason if the command has an exit code and output.
+// shellFailure extracts the exit code and the reason of a failure from the output of a shell command, because Gemini
+// reports a failed command as completed. If the command has an exit code and output, Gemini reports no reason.
 func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
 }

@@ -13,8 +13,8 @@ func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput returns the prompt in a form that Gemini reads as text. It includes the system prompts, because Gemini has
-// no flag for them.
+// onceInput returns the complete input of a process for one turn. It includes the system prompts, because Gemini has no
+// flag for them.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	switch {
 	case req.Task != cli.TaskPrompt:
@@ -59,12 +59,12 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	if err != nil {
 		return nil, "", err
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // Gemini has no flag for servers
+	req.Servers = cli.WithoutForeign(req.Servers) // Gemini has no flag for other servers
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: args, Files: p.ownFiles(args), Env: p.env(req)})
 	return process, "", err
 }
 
-// finish returns the result of the turn: Gemini's own result, if Gemini printed one.
+// finish returns the result of the turn: Gemini's own result, if it printed one.
 func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
 	r := p.result
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
@@ -82,9 +82,9 @@ func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.
 	return r
 }
 
-// approvalMode returns the value of --approval-mode for a one-shot run, in which Gemini cannot ask users. caveat
-// explains in one sentence which part of the permission mode Gemini does not support, or is empty. In live mode,
-// package acp chooses the mode.
+// approvalMode returns the value of --approval-mode for a process for one turn, in which Gemini cannot ask users.
+// caveat explains in one sentence which part of the permission mode Gemini does not support. In live mode, package acp
+// chooses the mode.
 func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	switch mode {
 	case cli.Bypass:
@@ -99,7 +99,8 @@ func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	return "default", "one-shot it cannot ask, so nothing is changed and no command is run"
 }
 
-// argv returns the command line of one turn. It omits the prompt, which standard input contains.
+// argv returns the command line of a process for one turn. It contains no prompt, because the prompt is on standard
+// input.
 func (p *Provider) argv(req cli.Request) ([]string, error) {
 	approval, _ := approvalMode(req.Permission)
 	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + approval}

@@ -11,26 +11,27 @@ import (
 
 const maxTitle = 200
 
-// parser converts the lines of one run to events. It does no I/O, and the same lines result in the same events.
+// parser converts the output lines of a process for one turn to events. It does no I/O. The same lines always result in
+// the same events.
 type parser struct {
 	out     *turn.Emitter
 	dir     string
-	garbage func(line []byte) // receives lines outside of the protocol
+	garbage func(line []byte) // receives lines that are not part of the protocol
 
 	session cli.AgentSessionID
 	model   cli.ModelID
-	block   int // number of the current message; tools separate messages
+	block   int // number of the current message; a tool starts a new one
 	tools   map[cli.ToolID]event
 	denials []cli.Denial
 	result  cli.Result
-	done    bool // whether the result has come
+	done    bool // whether the result line has arrived
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{out: out, dir: req.Dir, garbage: func([]byte) {}, tools: map[cli.ToolID]event{}}
 }
 
-// line handles one line. It returns true if the turn is over.
+// line handles one line of output. It returns true if the turn has ended.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" || ev.Type == eventInit && ev.SessionID == "" {
@@ -72,7 +73,7 @@ func (p *parser) toolStarted(ev event) {
 	p.out.ToolStart(cli.ToolStarted{ID: id, Name: ev.ToolName, Title: p.title(ev), Input: ev.Parameters})
 }
 
-// title returns the most descriptive parameter of a tool call.
+// title returns the most descriptive parameter of a tool call, or else the tool's name.
 func (p *parser) title(ev event) string {
 	fields := cli.TextsOf(ev.Parameters)
 	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {

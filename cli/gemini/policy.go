@@ -11,27 +11,27 @@ import (
 	"ductor/cli/tools"
 )
 
-// policyRule is a rule of Gemini's policy engine. If several rules match a call, the rule with the highest priority
-// decides.
+// policyRule is a rule of Gemini's policy engine. If several rules match a tool call, the rule with the highest
+// priority decides.
 type policyRule struct {
 	tools    []string // tools that the rule covers; empty: all tools
-	server   string   // MCP server that provides the tools; empty: none
+	server   string   // MCP server that provides the tools; empty for Gemini's own tools
 	modes    []string // modes in which the rule applies; empty: all modes
 	decision string
 	priority int
 }
 
-// Priorities of rules. The owner's rules can also use priorities up to 999.
+// Priorities of rules. Rules in the user's own Gemini settings can also have priorities up to 999.
 const (
 	priorityDenied = 999
 	priorityOnly   = 950
 	priorityRest   = 900
 )
 
-// policyFlag is the prefix of the argument with ductor's policy.
+// policyFlag is the flag that names the policy file of ductor.
 const policyFlag = "--policy="
 
-// CannotHold implements cli.ToolHolder. It names the entries of a list that Gemini's policies cannot express.
+// CannotHold implements cli.ToolHolder. Some entries of a list cannot be expressed as rules of Gemini.
 func (p *Provider) CannotHold(req cli.Request) string {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
@@ -45,8 +45,8 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf returns the rules that enforce a list. If the list names the only permitted tools, the rules deny all other
-// tools. Gemini's own rules then decide about the permitted tools.
+// rulesOf returns the rules that enforce a list of tools. If the list names the only permitted tools, the rules deny
+// all others. For the permitted tools, they ask or allow as Gemini's own rules do in each mode.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)
@@ -93,7 +93,7 @@ func rulesOf(list cli.ToolList) []policyRule {
 	return append(all, policyRule{decision: "deny", priority: priorityRest})
 }
 
-// policyOf returns the content of a policy file.
+// policyOf returns the content of the policy file for a list of tools.
 func policyOf(list cli.ToolList) ([]byte, error) {
 	var b strings.Builder
 	for _, r := range rulesOf(list) {
@@ -123,7 +123,7 @@ func policyOf(list cli.ToolList) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// policyFlags returns the argument with the policy of a request. writePolicy must have written the file.
+// policyFlags returns the argument that names the policy file for a request. writePolicy must have written the file.
 func (p *Provider) policyFlags(req cli.Request) []string {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
@@ -132,7 +132,7 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 	return []string{policyFlag + cli.KeptFile(p.stateDir(), "policy", ".toml", string(text))}
 }
 
-// writePolicy writes the policy of a request to a file.
+// writePolicy writes the policy file for a request.
 func (p *Provider) writePolicy(req cli.Request) error {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
@@ -142,7 +142,7 @@ func (p *Provider) writePolicy(req cli.Request) error {
 	return err
 }
 
-// ownFiles returns the policy files of ductor to which args refer.
+// ownFiles returns the policy files of ductor that args name.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
 	for _, arg := range args {

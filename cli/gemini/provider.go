@@ -9,17 +9,17 @@ import (
 	"ductor/cli/gemini/guard"
 )
 
-// Agent is the agent's name.
+// Agent is the name of this agent.
 const Agent cli.Agent = "gemini"
 
-// EnvKeys returns the variables that ductor passes only to Gemini.
+// EnvKeys returns the environment variables that ductor passes to Gemini, but not to other agents, as patterns.
 func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
 // Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	// StateDir is the directory for policy files. It must have the same path for ductor and for the agent. Empty means
-	// a folder in os.TempDir. Files are named by their content, and processes share them.
+	// StateDir is the directory for policy files. It must have the same path for ductor and for the agent. The default
+	// is a folder in os.TempDir. Processes with the same policy share a file.
 	StateDir string
 }
 
@@ -47,7 +47,7 @@ func New(o Options) *Provider {
 // Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes returns Live and OneShot; Live is preferred.
+// Modes implements cli.Provider.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
 // Models implements cli.Provider.
@@ -65,7 +65,7 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return p.live.Cannot(mode, permission)
 }
 
-// ProjectFiles implements cli.ProjectReader. Gemini uses these files if it trusts the directory.
+// ProjectFiles implements cli.ProjectReader. Gemini uses these files of a project if it trusts the directory.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".gemini/",
@@ -74,7 +74,7 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// Open implements cli.Provider. Live sessions share a process if possible.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
@@ -88,8 +88,9 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that protects a session before Gemini resumes it; see package guard. The function works in
-// the environment of l, which contains the agents' files. It does nothing for sessions of other agents.
+// Guard returns a function that protects the files of a session before Gemini resumes the session; see package guard.
+// The function does nothing for a session of another agent. l is the launcher of the environment that contains the
+// files.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {
@@ -112,12 +113,15 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// trustVar is the variable that decides whether Gemini trusts the directory.
+// trustVar is the environment variable that tells Gemini whether to trust the directory.
 const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
 
-// ownEnv returns the variables that ductor itself sets. They keep Gemini from replacing its own process, and set
-// whether it trusts the project's settings. They also make it run commands without a terminal, because the live
-// protocol does not report the output of a command in a terminal.
+// ownEnv returns the environment variables that ductor itself sets:
+//
+//   - GEMINI_CLI_NO_RELAUNCH prevents Gemini from replacing its own process.
+//   - GEMINI_PTY_INFO makes Gemini run commands without a terminal. The live protocol does not report the output of a
+//     command in a terminal.
+//   - trustVar tells whether Gemini may use the project's settings. If not, other variables hide a .env file.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH": "true",
@@ -134,13 +138,13 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini is to trust the directory of a request. Without trust, Gemini uses no settings of the
-// project, but also no MCP servers and no mode beyond plan. So ductor withholds trust only if the project has settings
-// that no user allowed. Requests without a directory, which are ductor's own questions, are trusted.
+// trusted reports whether Gemini should trust the directory of a request. Without trust, Gemini ignores the settings of
+// the project, but also all MCP servers and every mode except plan. trusted therefore returns false only if the project
+// has settings that no user has allowed. A request without a directory is ductor's own question, and is trusted.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
-// envOfProjects returns the variables that Gemini would read from a .env file in an untrusted directory or above it.
-// Gemini does not override variables that are set, even to an empty value.
+// envOfProjects returns the environment variables that Gemini would read from a .env file in an untrusted directory or
+// its parents. If such a variable is set, even to an empty value, Gemini does not read it from the file.
 func envOfProjects() []string {
 	return []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"}
 }

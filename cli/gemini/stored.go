@@ -14,7 +14,7 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. Gemini identifies the directory of a session by a digest.
+// StoredSessions implements cli.SessionKeeper. Gemini stores only a digest of a session's directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	sum := sha256.Sum256([]byte(dir))
 	digest := hex.EncodeToString(sum[:])
@@ -39,8 +39,9 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }
 
-// storedLine parses a line of a session's file. It also returns the digest of the project's directory, if the line
-// contains one. It recognizes text that Gemini itself adds in the user's name by its tags.
+// storedLine parses a line of the file in which Gemini stores a session. It also returns the digest of the project's
+// directory, if the line contains one. Gemini stores some of its own text as the user's. storedLine recognizes such
+// text by its tags.
 func storedLine(line []byte) (_ stored.Line, project string) {
 	var l struct {
 		ID      string `json:"sessionId"`

@@ -6,22 +6,22 @@ import "encoding/json"
 type event struct {
 	Type string `json:"type"`
 
-	SessionID string `json:"session_id"` // init
+	SessionID string `json:"session_id"` // for init
 	Model     string `json:"model"`
 
-	Role    string `json:"role"` // message
+	Role    string `json:"role"` // for message
 	Content string `json:"content"`
 
-	ToolName   string          `json:"tool_name"` // tool_use
-	ToolID     string          `json:"tool_id"`   // tool_use and tool_result
+	ToolName   string          `json:"tool_name"` // for tool_use
+	ToolID     string          `json:"tool_id"`   // for tool_use and tool_result
 	Parameters json.RawMessage `json:"parameters"`
-	Status     string          `json:"status"` // tool_result and result: success or error
+	Status     string          `json:"status"` // for tool_result and result: success or error
 	Output     string          `json:"output"`
 	Error      *eventError     `json:"error"`
 
-	Message string `json:"message"` // error
+	Message string `json:"message"` // for error
 
-	Stats *stats `json:"stats"` // result
+	Stats *stats `json:"stats"` // for result
 }
 
 type eventError struct {

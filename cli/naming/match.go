@@ -12,14 +12,15 @@ import (
 
 // This file compares names with the models that agents list.
 
-// named finds a model by its ID or name, or by a unique part of one of them. It accepts an ID that no agent lists if
-// full is set or the ID contains a digit.
+// named finds a model of the agents in pool by its ID or name, or by a unique part of these. If no agent lists the
+// name, an agent may still accept it as an ID. named returns such a model if full is set, or if the name contains a
+// digit.
 func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // whether any agent is loading, and whether n.Current is
+	loading, first := false, false // whether some agent's models are loading, and whether n.Current's models are
 	for _, e := range pool {
 		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
@@ -55,14 +56,15 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 	switch {
 	case !known || !full && digits(name) == "":
 		return cli.Model{}, problem
-	case problem.Near != "" && digits(problem.Near) == digits(name): // probably mistyped
+	case problem.Near != "" && digits(problem.Near) == digits(name): // the name is probably mistyped
 		problem.Meant = append(problem.Meant, Choice{Agent: unlisted.Agent, Model: unlisted.ID})
 		return cli.Model{}, problem
 	}
 	return unlisted, nil
 }
 
-// Lists reports whether the choice's agent lists the model, by its ID or as the model that another ID resolves to.
+// Lists reports whether the agent of c lists the model of c. An agent may list an exact ID such as "claude-opus-4-8"
+// under a short ID such as "opus".
 func (n Names) Lists(c Choice) bool {
 	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
 		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
@@ -70,8 +72,9 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models whose ID or name fits. If exact is not empty, it also returns the models whose exact ID
-// (cli.Model.Resolved) is exact.
+// modelsWith returns the models for which fit accepts the ID or the name. A listed ID such as "opus" stands for an
+// exact ID, which is in cli.Model.Resolved. If exact is not empty, modelsWith also returns the models with this exact
+// ID.
 func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
@@ -96,7 +99,7 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a model whose exact ID is name, although no agent lists it. If pool has several agents, the form of
+// unlisted returns a model that no agent lists. Its ID is the given name. If pool contains several agents, the form of
 // the ID determines the agent. The model gets the efforts of the agent's default model.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	agent := runs(name)
@@ -113,7 +116,7 @@ func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	return m, true
 }
 
-// digits returns the digits of a name. They distinguish versions of a model.
+// digits returns the digits in a name. They usually distinguish the versions of a model.
 func digits(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -123,11 +126,11 @@ func digits(name string) string {
 	}, name)
 }
 
-// unknown returns the problem for an unknown name. It suggests a similar name. If only an unusable agent has the model,
-// the problem is Elsewhere.
+// unknown returns the problem for an unknown name. It suggests a similar name. If the name is probably a model of an
+// agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // texts for Find, by the name to compare with
+	known := map[string]string{} // names that may be similar, each with the text for which Find finds its model
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)
@@ -156,7 +159,7 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	return p
 }
 
-// runs returns the agent that usually runs models with such a name, or "".
+// runs returns the agent that usually runs models with a name like this, or "" if none is known.
 func runs(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {

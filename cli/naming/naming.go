@@ -1,8 +1,8 @@
-// Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's ID or
-// name, or a unique part of the ID or name.
+// Package naming finds the model that a user means by a name. The name can be an alias from the configuration, an
+// agent, the ID or the name of a model, or a unique part of the ID or name.
 //
-// The package does not query agents and sends no messages. If it finds no model, it returns a Problem, from which the
-// caller composes the message to the user.
+// The package does not query agents and sends no messages. If it finds no model, it returns a Problem. From this, the
+// caller composes a message to the user.
 package naming
 
 import (
@@ -13,18 +13,18 @@ import (
 	"ductor/cli"
 )
 
-// Choice is a selected agent and model. An empty model or effort means the agent's default.
+// Choice is an agent and a model that the user chose. An empty model or effort means the agent's default.
 type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
 }
 
-// Alias is another name for a model.
+// Alias is a name for a model that the configuration defines.
 type Alias struct {
-	Use string `toml:"use"` // a name for Find without an alias, such as "claude/haiku" or "codex high"
-	// Context and Price describe the model if its agent does not. 0 means unknown.
-	Context int64     `toml:"context"` // size of the context in tokens
+	Use string `toml:"use"` // the name that it stands for, such as "claude/haiku" or "codex high"
+	// Context and Price describe the model if the agent does not report these values. 0 means unknown.
+	Context int64     `toml:"context"` // size of the model's context, in tokens
 	Price   cli.Price `toml:",inline"`
 }
 
@@ -38,11 +38,11 @@ func (a Alias) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Names contains the names that a user can choose.
+// Names contains everything that a user can name.
 type Names struct {
 	Entries []cli.MenuEntry
 	Aliases map[string]Alias // by name, in lower case
-	Current cli.Agent        // its models have priority over other agents' models
+	Current cli.Agent        // the agent whose models have priority over other agents' models
 }
 
 // ProblemKind is the reason why a name is not a valid choice.
@@ -50,32 +50,32 @@ type ProblemKind int
 
 // The kinds of problems.
 const (
-	NoAgent       ProblemKind = iota // no agent is usable
-	Unusable                         // the named agent is unusable; Entry has the reason
-	Unknown                          // no model has this name; Near is a similar name, Models are all models
-	Elsewhere                        // only Agent has this model, and Agent is unusable
-	Ambiguous                        // several models have this name: Models
-	TooManyWords                     // words follow the effort
+	NoAgent       ProblemKind = iota // no agent can be used
+	Unusable                         // the named agent cannot be used; Entry contains the reason
+	Unknown                          // no model has this name; Near is a similar name, and Models are all models
+	Elsewhere                        // only Agent has this model, and it cannot be used
+	Ambiguous                        // several models have this name; Models contains them
+	TooManyWords                     // the effort is not the last word
 	NoEfforts                        // Model has no efforts
-	UnknownEffort                    // Model has other efforts
-	Loading                          // models of Agent, or of some agents if Agent is empty, are still loading
+	UnknownEffort                    // Model has efforts, but not this one
+	Loading                          // models of Agent, or of any agent if Agent is empty, are still loading
 )
 
-// Problem explains why a name is not a valid choice. Its fields are values for the message to the user.
+// Problem explains why a name is not a valid choice. Kind determines which of the other fields are set.
 type Problem struct {
 	Kind   ProblemKind
-	Name   string // as the user wrote it
+	Name   string // the name as the user wrote it
 	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // without an ID, the default model of its agent
+	Model  cli.Model // if its ID is empty, it stands for the default model of its agent
 	Models []cli.Model
-	Meant  []Choice // probable meanings, to offer to the user
+	Meant  []Choice // choices that the user probably meant
 }
 
 // Find parses a name such as "fast", "codex", "opus", "claude/opus high" or "gemini high". It also accepts an exact ID
 // that no agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they
-// list. The problem is nil if Find succeeds. If its kind is NoEfforts, the choice has only the model.
+// list. The Problem is nil if Find succeeds. If its kind is NoEfforts, the Choice still contains the model.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
@@ -86,7 +86,7 @@ func (n Names) Find(name string) (Choice, *Problem) {
 		full = strings.Contains(words[0], "/")
 		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
 		switch {
-		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // needs no list of models
+		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // for the default model, no list is needed
 			return Choice{Agent: e.Agent}, nil
 		case IsLoading(e):
 			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
@@ -106,8 +106,8 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Exactly parses a name that precedes a prompt. It accepts only an alias, an agent, or the complete ID or name of a
-// model.
+// Exactly parses a name that a user wrote before a prompt. Unlike Find, it does not accept a part of a model's ID or
+// name.
 func (n Names) Exactly(name string) (Choice, bool) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
 		return Choice{}, false
@@ -135,7 +135,7 @@ func Usable(e cli.MenuEntry) bool {
 // IsLoading reports whether the agent's models are still loading.
 func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
-// expand replaces an alias. An effort in words overrides the effort of the alias.
+// expand replaces an alias in the first word. If another word follows, it replaces the effort of the alias.
 func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -151,8 +151,7 @@ func (n Names) expand(words []string) []string {
 	return append(meant, words[1:]...)
 }
 
-// agent parses an agent in the first word, such as "claude" or "claude/opus". It also returns the words after the
-// agent.
+// agent parses the agent in the first word, such as "claude" or "claude/opus". It also returns the remaining words.
 func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	name, model, slash := strings.Cut(words[0], "/")
 	for _, e := range n.Entries {
@@ -167,8 +166,8 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model, and returns the words after it. If the words named an agent, the model may be missing. full
-// reports whether the model was written as AGENT/MODEL.
+// model parses the model, and returns the remaining words. If the first words named an agent, pool contains only that
+// agent and the model may be missing. full reports whether the user wrote AGENT/MODEL.
 func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
 		m, problem := n.named(words[0], pool, false)
@@ -188,7 +187,7 @@ func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model
 	return m, words[1:], problem
 }
 
-// isEffort reports whether some model has an effort with this name.
+// isEffort reports whether any model has an effort with this name.
 func (n Names) isEffort(word string) bool {
 	for _, e := range n.Entries {
 		for _, m := range e.Models {
@@ -200,14 +199,14 @@ func (n Names) isEffort(word string) bool {
 	return IsEffort(word)
 }
 
-// IsEffort reports whether agents commonly use word as the name of an effort.
+// IsEffort reports whether agents commonly use this word as the name of an effort.
 func IsEffort(word string) bool {
 	return slices.Contains([]string{"default", "none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"},
 		strings.ToLower(word))
 }
 
-// defaultModel returns the agent's default model without an ID, but with the efforts of the model that the agent would
-// use.
+// defaultModel returns a model that stands for the agent's default. It has no ID, but the efforts of the model that the
+// agent would use.
 func defaultModel(e cli.MenuEntry) cli.Model {
 	m := cli.Model{Agent: e.Agent}
 	for _, o := range e.Models {

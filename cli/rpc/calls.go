@@ -10,26 +10,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxPending limits the calls that wait for an answer.
+// maxPending is the maximum number of calls that wait for an answer.
 const maxPending = 1 << 10
 
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
-// calls tracks ductor's requests that still have no answer. Safe for concurrent use.
+// calls contains ductor's requests that the program has not answered yet. Safe for concurrent use.
 type calls struct {
-	prefix string // prefix of the request IDs; no other connection to the same program uses it
+	prefix string // prefix of the request IDs, which no other connection to the program uses
 
 	mu      sync.Mutex
 	next    int
-	pending map[string]func(Message) // nil after the end of the output: no more answers come
+	pending map[string]func(Message) // by request ID; nil after the end of the output, when no more answers come
 }
 
 func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// deliverAnswer passes an answer to its call. It ignores duplicate and late answers, and answers for the previous
-// process of ductor.
+// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and answers to
+// requests from before a restart of ductor.
 func (c *calls) deliverAnswer(m Message) {
 	id := Text(m.ID)
 	c.mu.Lock()
@@ -56,7 +56,8 @@ func (p *Peer) NextID() string {
 	return c.prefix + strconv.Itoa(c.next)
 }
 
-// Expect registers f for the answer to the request with this ID. The reading goroutine calls f once.
+// Expect registers f for the answer to the request with this ID. The goroutine that reads the program's output calls f
+// at most once.
 func (p *Peer) Expect(id string, f func(Message)) error {
 	c := p.calls
 	c.mu.Lock()

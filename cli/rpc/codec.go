@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Codec converts messages to a program's bytes and back. A dialect whose agent does not speak JSON-RPC has its own
-// Codec.
+// Codec encodes and decodes messages. A package for an agent that does not speak JSON-RPC can supply its own Codec.
 type Codec interface {
 	Encode(m Outgoing) ([]byte, error)
 	// Decode parses raw. The returned message is valid only while raw is. Decode returns an error if raw is not a
@@ -15,7 +14,7 @@ type Codec interface {
 	Decode(raw []byte) (Message, error)
 }
 
-// Outgoing is a message to the program. Like a Message, it is a request, a notification or a response.
+// Outgoing is a message from ductor to the program: a request, a notification or a response.
 type Outgoing struct {
 	Version string `json:"jsonrpc,omitempty"`
 	ID      any    `json:"id,omitempty"`
@@ -27,7 +26,7 @@ type Outgoing struct {
 
 // JSON is the Codec of JSON-RPC.
 type JSON struct {
-	Version string // version in each of our messages, "2.0"; empty for a protocol without a version
+	Version string // value of the field "jsonrpc", such as "2.0"; empty to omit the field
 }
 
 // Encode implements Codec.

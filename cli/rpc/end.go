@@ -14,7 +14,7 @@ import (
 // Ended returns a channel that is closed when the program's output has ended.
 func (p *Peer) Ended() <-chan struct{} { return p.ended }
 
-// Failure returns the failure of a turn during which the program ended. Call it after Ended is closed.
+// Failure returns the failure for a turn during which the program ended. The caller must wait for Ended first.
 func (p *Peer) Failure() *cli.Failure {
 	p.mu.Lock()
 	garbage, err := p.garbage, p.readErr
@@ -25,7 +25,7 @@ func (p *Peer) Failure() *cli.Failure {
 	return turn.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
 }
 
-// Unread returns the beginning of unreadable output in one line, or "".
+// Unread returns the beginning of the output that is not part of the protocol, in one line, or "" if there is none.
 func (p *Peer) Unread() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,17 +35,18 @@ func (p *Peer) Unread() string {
 // CloseInput closes the program's standard input after all queued messages are written.
 func (p *Peer) CloseInput() { p.out.Close() }
 
-// Stop ends the program with all its descendants and waits for both goroutines. It is idempotent.
+// Stop ends the program with all its descendants, and waits until reading and writing have ended. Idempotent.
 func (p *Peer) Stop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
 	err := p.process.Stop(ctx, grace)
 	p.out.Drop(ErrEnded)
-	_ = p.process.Stdin().Close() // unblocks a write; an error of a second Close does not matter
+	_ = p.process.Stdin().Close() // unblocks a write; an error means that it was closed before
 	return errors.Join(err, p.wait(ctx))
 }
 
-// Detach writes all queued messages and detaches from the process, which continues. It waits for both goroutines.
+// Detach writes all queued messages and detaches from the program, which continues to run. It waits until reading and
+// writing have ended.
 func (p *Peer) Detach() error {
 	p.out.Flush(flushLimit)
 	p.process.Detach()

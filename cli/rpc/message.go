@@ -8,15 +8,15 @@ import (
 	"ductor/cli"
 )
 
-// Message is a message of the program. With an ID and a Method it is a request, with only a Method a notification, and
-// otherwise a response.
+// Message is a message from the program to ductor. With an ID and a Method, it is a request. With only a Method, it is
+// a notification. Otherwise it is a response.
 type Message struct {
-	ID     json.RawMessage `json:"id,omitempty"` // as the program wrote it: a string or a number
+	ID     json.RawMessage `json:"id,omitempty"` // a string or a number, as the program wrote it
 	Method string          `json:"method,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
-	// End is the offset in the output at which the message ends.
+	// End is the offset after the message in the program's output.
 	End int64 `json:"-"`
 }
 
@@ -26,8 +26,8 @@ func (m Message) hasID() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 // Asks reports whether the message is a request.
 func (m Message) Asks() bool { return m.Method != "" && m.hasID() }
 
-// Read decodes the response of agent into result, unless result is nil. If the program rejected the request, the error
-// wraps an *Error.
+// Read decodes a response into result, unless result is nil. If the program rejected the request, the error wraps an
+// *Error. agent and method appear in errors.
 func (m Message) Read(agent cli.Agent, method string, result any) error {
 	if m.Error != nil {
 		return fmt.Errorf("%s: %w", method, m.Error)
@@ -43,7 +43,7 @@ func (m Message) Read(agent cli.Agent, method string, result any) error {
 	return nil
 }
 
-// Text returns an ID as text. It removes the quotes of a string.
+// Text returns the ID of a message as text, without the quotes of a string.
 func Text(id json.RawMessage) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {
@@ -60,14 +60,14 @@ const (
 	CodeInternal       = -32603
 )
 
-// Error is the error in a response to a rejected request.
+// Error is the error in the response to a rejected request.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error returns the message. Some programs put the message into Data.
+// Error implements error. It prefers the text in Data, where some programs put the message.
 func (e *Error) Error() string {
 	var data struct {
 		Details string `json:"details"`

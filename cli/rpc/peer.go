@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	beginLimit = 30 * time.Second // for recording the start of a turn
-	flushLimit = 5 * time.Second  // for writing queued messages before detaching
-	exitLimit  = 2 * time.Second  // from the end of the output to the exit of the process
-	stopSlack  = 10 * time.Second // for ending a process, in addition to its grace
+	beginLimit = 30 * time.Second // maximum time for storing the start of a turn
+	flushLimit = 5 * time.Second  // maximum time for writing queued messages before detaching
+	exitLimit  = 2 * time.Second  // maximum time from the end of the output to the exit of the program
+	stopSlack  = 10 * time.Second // how much longer than its grace period the stop of a program may take
 )
 
 // ErrEnded means that the program's output has ended, so that no answer will come.
 var ErrEnded = errors.New("the agent's output has ended")
 
-// Handler receives the program's messages in order, on the reading goroutine. It must not wait for the program. The
-// messages belong to the Handler.
+// Handler receives the program's messages in order. The goroutine that reads the output calls it, so it must not wait
+// for another message. It may keep the messages.
 type Handler interface {
 	// Notified receives a notification.
 	Notified(m Message)
-	// Requested receives a request. The handler answers with Reply or Refuse, now or later. If it returns false, the
-	// method is unknown, and Peer rejects the request.
+	// Requested receives a request. The Handler answers it with Reply or Refuse, now or later. If Requested returns
+	// false, the method is unknown, and the Peer rejects the request.
 	Requested(m Message) (known bool)
-	// Changed receives changes of the output's state, in order with the messages.
+	// Changed receives changes of the output's state, such as its end, in order with the messages.
 	Changed(c turn.Change)
 }
 
@@ -37,15 +37,15 @@ type Handler interface {
 type Options struct {
 	Agent   cli.Agent
 	Framing frames.Framing
-	Codec   Codec // nil means JSON{}
+	Codec   Codec // default: JSON{}
 	Handler Handler
-	Cancels string // method of the notification that cancels a request by ID; empty if the protocol has none
-	From    int64  // offset at which the output begins
-	Past    bool   // whether output before the offset Until is from before this process attached
+	Cancels string // method of the notification that cancels a request; empty if the protocol has none
+	From    int64  // offset in the program's output at which reading starts
+	Past    bool   // whether the output before the offset Until was printed before this process of ductor attached
 	Until   int64
 }
 
-// Peer communicates with one program: one goroutine reads, one writes. Safe for concurrent use.
+// Peer is the connection to one program. One goroutine reads, and one writes. Safe for concurrent use.
 type Peer struct {
 	process cli.Process
 	opts    Options
@@ -54,14 +54,14 @@ type Peer struct {
 	calls   *calls
 	handled atomic.Int64
 	past    atomic.Bool
-	ended   chan struct{} // closed when reading has ended
+	ended   chan struct{} // closed when the output has ended
 
 	mu      sync.Mutex
 	garbage turn.Garbage
 	readErr error
 }
 
-// New returns a Peer that can write. Listen starts reading. The caller must end the Peer with Stop or Detach.
+// New returns a Peer that can write. The caller must call Listen to start reading, and Stop or Detach at the end.
 func New(process cli.Process, o Options) *Peer {
 	if o.Codec == nil {
 		o.Codec = JSON{}
@@ -73,7 +73,7 @@ func New(process cli.Process, o Options) *Peer {
 	return p
 }
 
-// Listen starts reading.
+// Listen starts to read the program's output.
 func (p *Peer) Listen() {
 	o := frames.Options{Framing: p.opts.Framing, From: p.opts.From, Until: p.opts.Until, Garbage: p.Garbage,
 		Lost: p.lost}
@@ -98,14 +98,14 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset first. If this message starts a turn, the turn must not receive the same message again after
-		// a restart.
+		// Store the offset first. If this message is the last one before the start of a turn, the turn must not receive
+		// it again after a restart of ductor.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
 	}
 }
 
-// dispatch passes a message to its receiver.
+// dispatch passes a message to the Handler, or to the call that waits for it.
 func (p *Peer) dispatch(raw []byte) {
 	m, err := p.opts.Codec.Decode(raw)
 	if err != nil {
@@ -116,14 +116,14 @@ func (p *Peer) dispatch(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			// If the program has exited, other code notices.
+			// An error means that the program has exited, which other code detects.
 			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	case m.Error == nil: // an error without an ID is about a message that the program could not read
+	case m.Error == nil: // without an ID, the error concerns a message that the program could not read
 		p.Garbage(raw)
 	}
 }
@@ -142,15 +142,15 @@ func (p *Peer) finish(err error) {
 	p.opts.Handler.Changed(turn.Change{Ended: true})
 }
 
-// Garbage records unreadable output.
+// Garbage records output that is not part of the protocol.
 func (p *Peer) Garbage(raw []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.garbage.Add(raw)
 }
 
-// Handled returns the offset after the last message that was passed to the Handler.
+// Handled returns the offset in the output after the last message that was passed to the Handler.
 func (p *Peer) Handled() int64 { return p.handled.Load() }
 
-// Past reports whether the current message was printed before Options.Until.
+// Past reports whether the current message was printed before this process of ductor attached; see Options.Past.
 func (p *Peer) Past() bool { return p.past.Load() }

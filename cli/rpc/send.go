@@ -11,18 +11,19 @@ import (
 
 // Prompt is a request that starts a turn.
 type Prompt struct {
-	ID     string // the next process of ductor finds the answer by this ID
+	ID     string // the ID of the request; after a restart, ductor finds the answer by it
 	Method string
 	Params any
-	// Mark returns the start of the turn. size is the size of the request. If the mark has a Turn, Peer records the
-	// mark immediately before it writes the request. If recording fails, Peer does not write the request.
+	// Mark returns the start of the turn, which ductor stores in order to resume the turn after a restart. size is the
+	// size of the request in bytes. Peer stores the mark immediately before it writes the request. If that fails, it
+	// does not write the request. A mark without a Turn is not stored.
 	Mark     func(size int) cli.Mark
-	Marked   func(cli.Mark) // receives the recorded mark; may be nil
-	Answered func(Message)  // receives the answer, on the reading goroutine
+	Marked   func(cli.Mark) // receives the mark after it was stored; may be nil
+	Answered func(Message)  // receives the answer; called on the goroutine that reads the output
 	Unsent   func(error)    // receives the error if the request was not written
 }
 
-// Ask queues a prompt and returns immediately. If ctx ends before the mark is recorded, Peer does not write the prompt.
+// Ask queues a prompt and returns at once. If ctx ends before the mark is stored, the prompt is not written.
 func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	before := func(size int) error {
 		m := q.Mark(size)
@@ -66,8 +67,8 @@ func (p *Peer) Notify(method string, params any) error {
 	return p.enqueue(Outgoing{Method: method, Params: params}, nil, nil)
 }
 
-// Reply queues the answer to a request. sent receives the result of writing, unless Reply returns an error. sent may be
-// nil.
+// Reply queues the answer to a request. sent receives the result of writing, unless Reply itself returns an error. sent
+// may be nil.
 func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")

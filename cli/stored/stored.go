@@ -1,8 +1,8 @@
-// Package stored lists the sessions in an agent's own files. The dialects define where the files are and how to parse a
-// line.
+// Package stored lists the sessions that an agent has stored in files of its own. The packages of the agents define
+// where the files are and how to parse a line.
 //
-// The package reads limited parts of a limited number of files. If this host does not see the files, it reads them
-// through ductor-runner. It changes nothing.
+// The package reads only parts of a limited number of files. If the files are not on this host, ductor-runner reads
+// them. The package changes no files.
 package stored
 
 import (
@@ -21,16 +21,16 @@ import (
 // Files selects the files that contain sessions. List sets its field Most.
 type Files = files.Query
 
-// Line is a parsed line of a file. Missing values are empty.
+// Line contains the values in one line of a file. A value that the line does not contain is empty.
 type Line struct {
 	ID     cli.AgentSessionID
 	Dir    string
 	Prompt string // the user's prompt
-	Hidden bool   // users cannot resume the session, for example because it is a sub-agent's
+	Hidden bool   // whether users cannot resume the session, for example because a sub-agent created it
 }
 
 const (
-	filesMost   = 15 // per agent
+	filesMost   = 15 // maximum number of files per agent
 	promptBytes = 400
 	wait        = 5 * time.Second
 )
@@ -44,10 +44,10 @@ type Source struct {
 	Launcher cli.Launcher
 	Env      []string // environment of the agent's processes
 	Files    Files
-	Parse    func(line []byte) Line // accepts truncated and foreign lines, too
+	Parse    func(line []byte) Line // must accept truncated and unknown lines
 }
 
-// List returns the sessions of a directory, the newest first.
+// List returns the sessions with the working directory dir, the newest first.
 func (s Source) List(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the files of %s's sessions were not read in %s", s.Agent, wait))
@@ -70,7 +70,7 @@ func (s Source) List(ctx context.Context, dir string) ([]cli.StoredSession, erro
 	return all, nil
 }
 
-// find reads the files, through ductor-runner if this host does not see them.
+// find reads the files. If the files are not on this host, ductor-runner reads them.
 func (s Source) find(ctx context.Context) ([]files.File, error) {
 	q := s.Files
 	q.Most = filesMost
@@ -90,7 +90,7 @@ func (s Source) find(ctx context.Context) ([]files.File, error) {
 	return found, json.Unmarshal(raw, &found)
 }
 
-// merge adds the lines of a file to s. It returns false if the session is not for users.
+// merge adds the values in a file to s. It returns false if users cannot resume the session.
 func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	for _, part := range [][]byte{f.Head, f.Tail} {
 		for text := range bytes.Lines(part) {
@@ -105,7 +105,7 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 				s.Dir = l.Dir
 			}
 			prompt := cli.OneLine(l.Prompt, promptBytes)
-			if prompt == "" { // or the prompt is only a picture
+			if prompt == "" { // the line contains no prompt, or only a picture
 				continue
 			}
 			s.Last = prompt
@@ -117,7 +117,7 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	return true
 }
 
-// HasDir returns the JSON string of dir as a file contains it, for Files.Has.
+// HasDir returns the value for Files.Has that selects the session files of a directory: the JSON field "cwd" with dir.
 func HasDir(dir string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the agents' tools without a kind, and the tool kinds of the Agent Client Protocol. The names are from
-// the versions that test/agents pins, and from older versions.
+// others lists the agents' tools that have no kind, and the tool kinds of the Agent Client Protocol. The names are from
+// the versions in test/agents, and from older versions.
 func others() []string {
 	return []string{
 		// Claude
@@ -43,8 +43,8 @@ func others() []string {
 	}
 }
 
-// KindOf returns the kind of a tool, or "" if the tool has none. name is the tool's name in any agent, or its kind in
-// the Agent Client Protocol.
+// KindOf returns the kind of a tool, such as "shell", or "" if the tool has none. name is the tool's name in any agent,
+// or its kind in the Agent Client Protocol.
 func KindOf(name string) string {
 	switch name {
 	case "execute":
@@ -56,7 +56,7 @@ func KindOf(name string) string {
 	return r.kind
 }
 
-// known returns every name that a tool list may contain, except the tools of MCP servers.
+// known returns every name that a list of tools may contain, except the names of MCP servers' tools.
 func known() []string {
 	all := others()
 	for _, r := range table() {
@@ -68,12 +68,14 @@ func known() []string {
 	return all
 }
 
-// ofSomeServer reports whether a name may belong to a tool of an MCP server. Such names are not known in advance.
+// ofSomeServer reports whether a tool with this name may belong to an MCP server. ductor does not know these names in
+// advance.
 func ofSomeServer(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
-// Check returns an error if a name cannot be in a tool list. A name is valid if it can concern at least one agent.
+// Check returns an error if a name is invalid in a list of tools. A name is valid if at least one agent has a tool with
+// this name.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)
 	bare, _, _ := strings.Cut(name, "(")
@@ -91,7 +93,8 @@ func Check(name string) error {
 	}
 }
 
-// meant returns a question to the user with the most similar name, such as "did you mean …?". It ignores case.
+// meant returns the end of an error message that suggests the most similar name, such as `; did you mean "Bash"?`. It
+// returns "" if no name is similar.
 func meant(name string, all []string) string {
 	slices.Sort(all)
 	lower := make([]string, len(all))
@@ -120,7 +123,8 @@ func CheckList(list cli.ToolList) error {
 	return nil
 }
 
-// CheckOnly returns an error if a name cannot be in the Only part of a list. Only accepts whole tools, not rules.
+// CheckOnly checks a name for cli.ToolList.Only, which contains only whole tools. It returns an error for an unknown
+// name, and for a rule about a tool, such as "Bash(git:*)".
 func CheckOnly(name string) error {
 	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
 		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)

@@ -1,8 +1,9 @@
-// Package tools translates lists of tools into the agents' own words: "shell" is Bash for Claude and run_shell_command
-// for Gemini. It contains the only table of these names. It also combines the lists that apply to a turn.
+// Package tools translates the names in lists of tools into the names that an agent uses. For example, "shell" is Bash
+// for Claude and run_shell_command for Gemini. The package contains the only table of these names. It also combines the
+// lists that apply to a turn.
 //
-// The package does NOT enforce a list. The dialect enforces it, together with the code that answers the agent's
-// requests.
+// The package does not enforce a list. The package of the agent enforces it, together with the code that answers the
+// agent's requests.
 package tools
 
 import (
@@ -13,15 +14,15 @@ import (
 	"ductor/cli"
 )
 
-// row contains the tools of one kind, by agent.
+// row contains the tools of one kind.
 type row struct {
 	kind string
 	own  map[cli.Agent][]string
 }
 
-// table lists the agents' tools of each kind, with the names in the versions that test/agents pins and in older
-// versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex reads and
-// searches with its shell.
+// table lists the tools of each kind for each agent. The names are from the versions in test/agents, and from older
+// versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex has no tools to
+// read and search files, because it uses its shell for that.
 func table() []row {
 	return []row{
 		{"shell", map[cli.Agent][]string{
@@ -56,7 +57,7 @@ func table() []row {
 	}
 }
 
-// Kinds lists the generic names of tools.
+// Kinds returns the kinds of tools, such as "shell". In a list, a kind stands for all tools of that kind.
 func Kinds() []string {
 	var all []string
 	for _, r := range table() {
@@ -65,8 +66,8 @@ func Kinds() []string {
 	return all
 }
 
-// ReadOnly returns a list for an agent that may only read its project and the web. It returns false if no list can
-// limit the agent. Codex cannot select tools, so it loses its shell and cannot read any files.
+// ReadOnly returns a list with which the agent may only read its project and the web. held is false if no list can
+// limit the agent in this way. The list for Codex denies its shell, so Codex cannot even read files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
@@ -77,8 +78,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines lists in an agent's own words. It permits a tool that is in every non-empty Only and in no Denied. It
-// returns an error if the agent cannot be limited in this way.
+// For combines several lists into a single list with the agent's own names. The list permits a tool if every non-empty
+// Only contains the tool and no Denied does. For returns an error if the agent cannot be limited in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -108,8 +109,8 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	return all, nil
 }
 
-// Limit translates the tool lists of a request into the words of its agent. It returns an error if the agent cannot be
-// limited in this way.
+// Limit translates the lists of tools in a request into the names of its agent. It returns an error if the agent cannot
+// be limited in this way.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -130,7 +131,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	}
 	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
 	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
-	for _, s := range req.Servers { // a server that does not run needs no limit
+	for _, s := range req.Servers { // a denied server is not started, so the agent need not deny it
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
 	req.Tools, req.AllowedTools, req.Servers = list, Own(agent, req.AllowedTools), kept
@@ -143,11 +144,11 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	return req, nil
 }
 
-// LimitsTurns reports whether an agent supports cli.Request.MaxTurns, the limit of the model's answers in a turn.
+// LimitsTurns reports whether an agent supports cli.Request.MaxTurns, which limits the model's answers in a turn.
 func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
 
-// without removes absent servers from lists, because a server that does not run needs no limit. It returns an error if
-// a list permits only absent servers.
+// without removes absent servers from the lists. A server that does not run needs no limit. It returns an error if a
+// list permits only absent servers.
 func without(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
 	gone := func(name string) bool {
 		server, ok := cli.NamedServer(name)
@@ -169,7 +170,7 @@ func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// Own translates names into the agent's own words. It omits the names of other agents' tools.
+// Own translates names into the agent's own names. It omits the names of other agents' tools.
 func Own(agent cli.Agent, names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -185,7 +186,7 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// Reading returns the names whose tools change nothing.
+// Reading returns the names of tools that change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		r, _ := rowOf(name)
@@ -193,8 +194,8 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied returns the agent's tools for a denied name. The name of another agent's tool stands for all tools of the same
-// kind.
+// denied returns the agent's tools for a denied name. For the name of another agent's tool, it returns all tools of the
+// same kind.
 func denied(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
@@ -206,7 +207,7 @@ func denied(agent cli.Agent, name string) ([]string, error) {
 	return r.own[agent], nil
 }
 
-// rowOf returns the row for a kind of tools, or for an agent's tool. It ignores a rule in parentheses after the name.
+// rowOf returns the row for a kind, or for the name of a tool. It ignores a rule in parentheses after the name.
 func rowOf(name string) (row, bool) {
 	name, _, _ = strings.Cut(name, "(")
 	for _, r := range table() {

@@ -91,7 +91,7 @@ func (w *Workspace) add(c *command) (string, error) {
 	return id, nil
 }
 
-// onCommand returns f with a lookup of the command whose terminal a request names.
+// onCommand returns a service that finds the command of a request and calls f with it.
 func onCommand(f func(*command, context.Context) (any, error)) service {
 	return serving(func(w *Workspace, ctx context.Context, p RunResult) (any, error) {
 		w.mu.Lock()
@@ -116,18 +116,18 @@ func (w *Workspace) release(_ context.Context, p RunResult) (any, error) {
 	return struct{}{}, c.close()
 }
 
-// command is a command that runs for an agent, with its output.
+// command is a command that ductor runs for an agent. The protocol calls it a terminal.
 type command struct {
 	process cli.Process
 	read    chan struct{} // closed after all output was read
 
 	mu        sync.Mutex
 	limit     int
-	tail      []byte // the last part of the output
+	tail      []byte // the end of the output, up to limit bytes
 	truncated bool
 }
 
-// pump reads the output to its end, and then calls ended.
+// pump reads the command's output until the command ends, and then calls ended.
 func (c *command) pump(ended func(cli.ToolEnded)) {
 	defer close(c.read)
 	buf := make([]byte, 16<<10)
@@ -141,7 +141,7 @@ func (c *command) pump(ended func(cli.ToolEnded)) {
 	}
 	<-c.process.Done()
 	code := c.process.Exit().Code
-	if code < 0 { // shells report a signal this way
+	if code < 0 { // report a signal as shells do
 		code = 128 - code
 	}
 	c.mu.Lock()
@@ -149,7 +149,8 @@ func (c *command) pump(ended func(cli.ToolEnded)) {
 	ended(cli.ToolEnded{Output: strings.ToValidUTF8(string(c.tail), "\uFFFD"), ExitCode: &code})
 }
 
-// keep appends output. It drops the oldest output beyond the limit, at a character boundary.
+// keep appends data to the stored output. It drops the beginning of the output beyond the limit, at a character
+// boundary.
 func (c *command) keep(data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +196,7 @@ func (c *command) output(context.Context) (any, error) {
 	return outputResult{Output: string(c.tail), Truncated: c.truncated, Exit: exit}, nil
 }
 
-// wait waits until all output was read, and returns how the command ended.
+// wait waits until the command has ended and all its output was read. It returns how the command ended.
 func (c *command) wait(ctx context.Context) (any, error) {
 	for _, done := range []<-chan struct{}{c.process.Done(), c.read} {
 		select {

@@ -16,14 +16,15 @@ import (
 	"ductor/cli/rpc"
 )
 
-// maxFile limits the size of a file that ductor reads or writes for an agent, in bytes.
+// maxFile is the maximum size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
 
 // codeNoFile is the protocol's error code for a file that does not exist.
 const codeNoFile = -32002
 
-// file opens a regular file in the session's directories. os.Root follows only links that stay inside. Opening a named
-// pipe does not block. If flag creates the file, its directories are created too.
+// file opens a regular file in one of the session's directories. It does not follow symbolic links that lead out of the
+// directory, and does not block at a named pipe. If flag contains os.O_CREATE, file also creates missing parent
+// directories.
 func (w *Workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
@@ -49,8 +50,8 @@ func (w *Workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root opens the session's directory that contains path. It also returns the part of path below that directory. The
-// caller must close the directory.
+// root opens the directory of the session that contains path. It also returns path relative to that directory. The
+// caller must close the root.
 func (w *Workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.opts.Dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
@@ -70,7 +71,7 @@ func (w *Workspace) root(path string) (*os.Root, string, error) {
 
 type readParams struct {
 	Path  string `json:"path"`
-	Line  *int   `json:"line"` // the first line, from 1
+	Line  *int   `json:"line"` // number of the first line, starting at 1
 	Limit *int   `json:"limit"`
 }
 
@@ -80,7 +81,8 @@ type ReadResult struct {
 }
 
 func (w *Workspace) read(_ context.Context, p readParams) (any, error) {
-	if cli.Touches(w.opts.Protected, w.opts.Dirs[0], p.Path) { // closing the database here would release SQLite's locks
+	// If ductor opened and closed its own database here, it would release SQLite's locks.
+	if cli.Touches(w.opts.Protected, w.opts.Dirs[0], p.Path) {
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
 	f, err := w.file(p.Path, os.O_RDONLY)
@@ -120,7 +122,7 @@ func (p readParams) part(s string) string {
 // WriteResult is a write of a file. The agent receives an empty object.
 type WriteResult struct {
 	Path   string `json:"-"` // relative to the working directory, if it is below it
-	Before string `json:"-"` // empty if the file did not exist or was no text
+	Before string `json:"-"` // empty if the file did not exist or was not text
 	After  string `json:"-"`
 }
 
@@ -139,7 +141,7 @@ func (w *Workspace) write(ctx context.Context, p writeParams) (any, error) {
 		return nil, errors.New("the file is too large")
 	}
 	before, _ := w.read(ctx, readParams{Path: p.Path})
-	old, _ := before.(ReadResult) // empty if the file does not exist or is no text
+	old, _ := before.(ReadResult) // empty if the file does not exist or is not text
 	f, err := w.file(p.Path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type Options struct {
 	Ended func(terminal string, end cli.ToolEnded)
 }
 
-// Workspace gives an agent access to its session's directories: their files, and commands that run there. Safe for
+// Workspace reads files, writes files and runs commands for an agent, only in the directories of the session. Safe for
 // concurrent use.
 type Workspace struct {
 	opts Options
@@ -51,14 +51,14 @@ func New(o Options) *Workspace {
 	return &Workspace{opts: o, mode: o.Mode, commands: make(map[string]*command)}
 }
 
-// SetMode sets the permission mode. In cli.Plan, files cannot be written and commands cannot be run.
+// SetMode sets the permission mode for the agent's next requests. In cli.Plan, files cannot be written and commands cannot be run.
 func (w *Workspace) SetMode(mode cli.PermissionMode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mode = mode
 }
 
-// Close stops the running commands with all their descendants.
+// Close stops all running commands with their descendants. Further requests fail.
 func (w *Workspace) Close() error {
 	w.mu.Lock()
 	all := w.commands

@@ -16,7 +16,8 @@ import (
 	"sync"
 )
 
-// Verb is the first argument of ductor-runner for finding a skill. The working directory and the skill's name follow.
+// Verb is the first argument with which ductor-runner runs Main. The next ones are the working directory and the
+// skill's name.
 const Verb = "skill-files"
 
 // File is a file that defines a skill.
@@ -31,7 +32,7 @@ type Answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Main finds the skill that args name. It returns the exit code.
+// Main runs Find for the directory and the skill in args, and writes the Answer to out. It returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var answer Answer
 	err := errors.New("want two arguments: a directory and a skill")
@@ -49,7 +50,7 @@ func Main(args []string, out io.Writer) int {
 
 // Limits of Find.
 const (
-	mostEntries = 20_000 // in all directories
+	mostEntries = 20_000 // files and directories that the search visits
 	mostDepth   = 9
 	mostBytes   = 128 << 10 // of one file
 )
@@ -90,9 +91,9 @@ type search struct {
 	err        error // the first error
 }
 
-// into searches the Markdown files below a directory.
+// into searches for the skill in the Markdown files below a directory.
 func (s *search) into(dir string, depth int) {
-	entries, _ := os.ReadDir(dir) // Claude cannot read the directory either
+	entries, _ := os.ReadDir(dir) // an unreadable directory is unreadable for Claude, too
 	if s.left -= len(entries); s.left < 0 || depth == 0 {
 		s.err = cmp.Or(s.err, errors.New("too many files"))
 		return
@@ -110,7 +111,7 @@ func (s *search) into(dir string, depth int) {
 	}
 }
 
-// consider adds a file whose name matches the skill.
+// consider adds the file to s.found if its name, or the name in its text, matches the skill.
 func (s *search) consider(path string, info os.FileInfo) {
 	label := filepath.Base(path)
 	label = strings.TrimSuffix(label, filepath.Ext(label))

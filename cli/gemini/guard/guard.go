@@ -30,11 +30,11 @@ import (
 	"syscall"
 )
 
-// Verb is the first argument of ductor-runner for protecting a session. The session's ID follows.
+// Verb is the first argument with which ductor-runner runs Main. The next argument is the session's ID.
 const Verb = "guard-gemini"
 
-// Main protects a session in the home that the environment names. It prints one line of JSON, with an error if one
-// occurred, and returns the exit code.
+// Main protects the session whose ID is in args. It finds Gemini's data directory through the environment. It writes a
+// line of JSON to out, which contains an error if Main failed, and returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var answer struct {
 		Error string `json:"error,omitempty"`
@@ -51,7 +51,7 @@ func Main(args []string, out io.Writer) int {
 	return 0
 }
 
-const short = 8 // length of an ID in a file name
+const short = 8 // length of the part of a session's ID that file names contain
 
 // Protect protects a session that Gemini is about to resume. dir is Gemini's data directory. If the session does not
 // exist, Protect returns nil.

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Verb is the first argument of a program that runs Main. A Query in JSON follows.
+// Verb is the first argument with which ductor-runner runs Main. The next argument is a Query in JSON.
 const Verb = "session-files"
 
 // Query selects files.
@@ -29,7 +29,7 @@ type Query struct {
 	// Homes lists directories in which the agent may store its files. Each entry is the name of a variable and a path
 	// below the variable's value, such as "HOME/.claude". Find uses the first entry whose variable is set.
 	Homes []string
-	Globs []string // patterns of paths below the home; * matches any name in one directory
+	Globs []string // patterns of paths below the agent's directory; * matches any part of a name
 	Has   string   // text that the first bytes of a file must contain; empty for all files
 	Most  int      // maximum number of files, the newest first
 }
@@ -41,11 +41,11 @@ type File struct {
 	Head, Tail []byte
 }
 
-// Limits of Find. An agent may put anything into its home.
+// Limits of Find. They are necessary because an agent may put anything into its directory.
 const (
-	entriesMost = 50_000 // including directories
+	entriesMost = 50_000 // files and directories that the search visits
 	opensMost   = 5_000
-	firstBytes  = 4 << 10 // the first bytes, in which Has must occur
+	firstBytes  = 4 << 10 // bytes at the start of a file, in which Query.Has must occur
 	headBytes   = 96 << 10
 	tailBytes   = 64 << 10
 )
@@ -56,7 +56,7 @@ type Answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Main answers the query in args for the home in the environment. It returns the exit code.
+// Main runs Find for the Query in args and writes the Answer to out. It returns the exit code.
 func Main(args []string, out io.Writer) int {
 	var q Query
 	var answer Answer
@@ -77,7 +77,7 @@ func Main(args []string, out io.Writer) int {
 }
 
 // Find returns the newest files that match q. env contains the variables in q.Homes. Find follows no links and does not
-// block on named pipes. A missing home contains no files.
+// block on named pipes. If the agent's directory does not exist, it returns no files.
 func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	dir := q.home(env)
 	if dir == "" {
@@ -131,11 +131,12 @@ type found struct {
 // walk searches a directory for files that match patterns.
 type walk struct {
 	root  *os.Root
-	left  int // entries that the search may still visit
+	left  int // files and directories that the search may still visit
 	found []found
 }
 
-// into finds files in dir whose path matches parts. It skips files that it cannot read.
+// into finds the files below dir whose paths match a pattern, of which parts are the names between slashes. It skips
+// files that it cannot read.
 func (w *walk) into(dir string, parts []string) {
 	if !strings.Contains(parts[0], "*") && len(parts) > 1 {
 		w.into(path.Join(dir, parts[0]), parts[1:])
