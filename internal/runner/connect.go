@@ -280,11 +280,9 @@ const leaveWait = 500 * time.Millisecond
 // connection.
 func (l *link) leave() {
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		wait := time.NewTimer(leaveWait)
-		defer wait.Stop()
 		select {
 		case <-l.lost:
-		case <-wait.C:
+		case <-time.After(leaveWait):
 		}
 	}
 	_ = l.conn.Close()

@@ -85,9 +85,8 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 			return
 		}
 		next = min(next, s.releaseMemory(now, &restedFrom), s.prepare(now))
-		timer := time.NewTimer(min(next, at) - now)
 		select {
-		case <-timer.C:
+		case <-time.After(min(next, at) - now):
 		case <-s.wakes:
 		case sig := <-signals:
 			if sig == syscall.SIGTERM {
@@ -95,7 +94,6 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 				return
 			}
 		}
-		timer.Stop()
 	}
 }
 

@@ -175,10 +175,8 @@ func (p *pace) wait(gone <-chan struct{}) {
 	if p.full > 0 || now.Before(p.bulk) || p.busy.Sub(now) <= paceSpare*paceEvery {
 		return
 	}
-	moment := time.NewTimer(now.Truncate(paceEvery).Add(paceEvery).Sub(now))
-	defer moment.Stop()
 	select {
-	case <-moment.C:
+	case <-time.After(now.Truncate(paceEvery).Add(paceEvery).Sub(now)):
 	case <-gone:
 	case <-p.urgent:
 		p.busy = time.Time{}

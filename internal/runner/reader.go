@@ -134,9 +134,7 @@ func (r *reader) wait(at int64) (looked bool, err error) {
 	}
 	var look <-chan time.Time
 	if quiet := time.Since(time.Unix(0, r.active.Load())); quiet < lastCheckAfter {
-		timer := time.NewTimer(max(every, quiet/16))
-		defer timer.Stop()
-		look = timer.C
+		look = time.After(max(every, quiet/16))
 	}
 	select {
 	case <-r.wakes:

@@ -160,21 +160,16 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// register adds a connection. It returns false if the runner is leaving: nothing would close the connection any more.
-func (s *server) register(c *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
-		return false
-	}
-	s.conns[c] = true
-	return true
-}
-
 // serve handles the requests of a connection, and returns when all are done. It handles attach, detach and relay in
 // order, and other requests concurrently.
 func (s *server) serve(c *conn) {
-	if !s.register(c) {
+	s.mu.Lock()
+	leaving := s.conns == nil
+	if !leaving {
+		s.conns[c] = true
+	}
+	s.mu.Unlock()
+	if leaving { // closeConns did not see this connection
 		_ = c.conn.Close()
 		return
 	}
@@ -382,7 +377,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
 }
 
-// closeConns closes all connections, also those that were accepted and are not registered yet.
+// closeConns closes all connections. serve then closes connections that were accepted before the listener was closed.
 func (s *server) closeConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
