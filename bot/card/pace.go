@@ -140,11 +140,11 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing decides how much new text is worth an edit. The zero value shows any text immediately. Lengths are in Unicode
 // code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text is shown after Idle only
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // less text waits for Idle
-	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // more text is shown at once; 0: no limit
-	Sentences  bool          `toml:"sentence_ends" default:"true"`              // pause of the agent after which any text is shown
-	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a sentence
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text waits for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // more text is shown at once; 0: no limit
+	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
+	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
+	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph
 }
 
 // Check implements the checker interface of package config.
