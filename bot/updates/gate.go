@@ -24,8 +24,8 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes the service message about a message that the bot pinned
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // the database was lost at this time; zero: never
-	dropped  func(*wireMessage) // tells the chat that a message sent before lost is not handled
+	lost     time.Time          // a lost database contained earlier messages; zero: none was lost
+	dropped  func(*wireMessage) // tells the chat that a message before lost is not handled
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }

@@ -31,7 +31,7 @@ type RouterOptions struct {
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // the database was lost at this time; zero: never
+	Lost  time.Time // a lost database contained earlier messages; zero: none was lost
 }
 
 // Router decides for each update what to do, and queues that work in the update's conversation. The decision itself
