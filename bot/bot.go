@@ -47,7 +47,7 @@ type Options struct {
 	Users users.Directory       // for /pair and /users; nil: users are set only in the configuration
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: nobody
 
-	Lost        time.Time                           // a lost database contained earlier messages; zero: none was lost
+	Lost        time.Time                           // messages before this time may have been handled already; zero: none
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for the next file of an album; default: 1.5 s; < 0: none
 	PasteWindow time.Duration                       // wait for the next part of a long text; default: 300 ms; < 0: none

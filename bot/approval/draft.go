@@ -14,7 +14,7 @@ import (
 // draft is what users have entered for an open approval so far, but not sent yet. The database stores it, except for
 // secret answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // page of the message: opShowSession, opShowPattern, opReason, opWords or ""
+	View     operation             `json:"view,omitempty"` // page: opShowSession, opShowPattern, opReason, opWords or ""
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
 	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question

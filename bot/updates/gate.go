@@ -24,7 +24,7 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes the service message about a message that the bot pinned
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // a lost database contained earlier messages; zero: none was lost
+	lost     time.Time          // messages before this time may have been handled already; zero: none
 	dropped  func(*wireMessage) // tells the chat that a message before lost is not handled
 	hide     HideFunc           // may be nil
 	log      *slog.Logger

@@ -31,7 +31,7 @@ type RouterOptions struct {
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // a lost database contained earlier messages; zero: none was lost
+	Lost  time.Time // messages before this time may have been handled already; zero: none
 }
 
 // Router decides for each update what to do, and queues that work in the update's conversation. The decision itself
