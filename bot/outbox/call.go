@@ -106,12 +106,12 @@ type Trouble struct {
 // TroubleKind classifies errors by how to react to them.
 type TroubleKind int
 
-// the request had no effect, and may succeed later
+// Values of TroubleKind.
 const (
-	Settled TroubleKind = iota // success, or a permanent failure
-	Limited                    // no retry: success, or a permanent error
-	NotMade                    // too many requests
-	Unclear                    // the request had no effect, and may succeed later
+	Settled TroubleKind = iota // do not retry: the call succeeded, or failed permanently
+	Limited                    // too many requests
+	NotMade                    // the request had no effect, and may succeed later
+	Unclear                    // the request may have had an effect
 )
 
 // verdict says whether to retry a call.

@@ -100,7 +100,7 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 	return err
 }
 
-// Typing shows "typing…" for some seconds. Idempotent.
+// Typing shows "typing…" in a chat for a few seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
 		// Unlike messages, it needs the ID of the General topic of a group.
