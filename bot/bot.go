@@ -34,7 +34,7 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // where a self-hosted Bot API server (--local) stores files; empty: there is none
+	APIFiles  string            // where a self-hosted Bot API server (--local) stores files; empty: no such server
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
 	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
@@ -45,9 +45,9 @@ type Options struct {
 
 	Allow updates.Allow
 	Users users.Directory       // for /pair and /users; nil: users are set only in the configuration
-	Owner orchestrator.PersonID // user to notify of problems with polling; 0: nobody
+	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // messages before this time may have been handled already; zero: none
+	Lost        time.Time                           // messages before it may have been handled already; zero: none
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for the next file of an album; default: 1.5 s; < 0: none
 	PasteWindow time.Duration                       // wait for the next part of a long text; default: 300 ms; < 0: none
@@ -59,7 +59,7 @@ type Options struct {
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions
 	Projects orchestrator.Projects    // for /project
-	Steps    orchestrator.Steps       // for the buttons that show what a turn did
+	Steps    orchestrator.Steps       // for the buttons that list the steps of a turn
 	Consults orchestrator.Consults    // for /consult and /group; nil: not available; may be set later by Attach
 	Group    func() []string          // returns the models that /group asks; nil or empty: choose automatically
 	Files    orchestrator.Files       // reads and writes files of projects; nil: not available
@@ -92,7 +92,7 @@ type Options struct {
 	Log *slog.Logger // nil: do not log
 }
 
-// Bot is the Telegram bot of ductor. Run handles what users send; Chat shows them what ductor does.
+// Bot is the Telegram bot of ductor. Run handles the messages of users; Chat shows them the answers of ductor.
 type Bot struct {
 	opts     Options
 	log      *slog.Logger
@@ -252,7 +252,7 @@ func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Ba
 
 // Run handles messages and buttons until ctx is done. It starts with stored updates that the previous process did not
 // handle. Before it returns, it waits for running handlers. Updates that were not handled stay in the database. Between
-// the end of Run and Close, the Bot still sends what the orchestrator shows. Run may be called only once.
+// the end of Run and Close, the Bot still sends the orchestrator's messages. Run may be called only once.
 //
 // Run returns nil if ctx is done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the disk with
 // the database fails, or another error of the database.

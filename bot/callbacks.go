@@ -154,7 +154,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
-// replace puts another button in place of the one that was pressed.
+// replace puts another button in place of the pressed button.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	for _, row := range p.Buttons {
 		for i := range row {

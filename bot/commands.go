@@ -62,8 +62,7 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// find returns the command with the given name. If there is none, it returns false, and a command that tells the user
-// so.
+// find returns the command with the given name. Otherwise, it returns false, and a command that tells the user so.
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
@@ -155,7 +154,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// removedCommand returns the handler of a command that no longer exists. It tells the user what to use instead.
+// removedCommand returns the handler of a command that no longer exists. It tells the user the replacement.
 func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
@@ -196,7 +195,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-// listSessions answers /sessions. "/sessions import" no longer exists, and gets an answer that says so.
+// listSessions answers /sessions. "/sessions import" no longer exists, and gets an answer with this information.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
 		c.removedCommand("sessions.import-is-gone")(ctx, r)

@@ -46,8 +46,8 @@ type Desk interface {
 	// Stop stops the running turn of a conversation and removes all turns from its queue. If by has the role member, it
 	// affects only their own turns. Turns that started after the user's message or button press continue.
 	//
-	// First, Stop tells the agent to end, and calls told with the running turn, or with nil if there is none. Then it
-	// calls answer. It stores the end of the turns and the result of answer in one transaction.
+	// First, Stop tells the agent to end, and calls told with the running turn, or with nil if no turn is running. Then
+	// it calls answer. It stores the end of the turns and the result of answer in one transaction.
 	//
 	// If the transaction fails, Stop returns an error. ductor then stores the end of the turns later, without the
 	// notices in the result of answer. If ductor crashes before that, the next process handles the user's updates
@@ -59,7 +59,7 @@ type Desk interface {
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	// Stopping returns the turn that the previous process was stopping in this conversation when it ended, or nil.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
-	// Runs reports whether a turn of the conversation is running. It does not block.
+	// Runs reports whether a turn of the conversation is running. It returns at once.
 	Runs(id orchestrator.ConversationID) bool
 	// CancelQueued removes a turn from the queue. It returns false if the turn is not in the queue, and ErrNotAllowed
 	// if a member tries to cancel the turn of another user.

@@ -1,4 +1,4 @@
-// Package bot is the Telegram side of ductor: it handles what users send, and shows them what agents do.
+// Package bot is the Telegram side of ductor: it handles the messages of users, and shows them the work of agents.
 //
 // Package bot/updates receives messages and button presses, and passes them to the handlers in this package. The
 // handlers call the orchestrator through the interface Desk.

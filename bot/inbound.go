@@ -33,7 +33,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts contains what newHandlers needs in addition to updates.RouterOptions.
+// parts contains the values that newHandlers needs in addition to updates.RouterOptions.
 type parts struct {
 	opts     Options
 	desk     Desk
@@ -170,7 +170,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. It also transfers the group's language and open approvals.
+// Moved implements updates.Handler. The chosen language and the open approvals also move.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -253,7 +253,8 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if there is none.
+// handleDecision passes a message to the approval or question that it answers. It returns false if the message answers
+// neither.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,

@@ -35,7 +35,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
-// offer offers to install or log in to new agents, if there are any.
+// offer offers to install or log in to new agents, if any.
 func (c modelCommand) offer(r updates.Request) {
 	c.menus.Offer(r.In.By(), func(ctx context.Context, page tgapi.Page) error {
 		return c.messages.Keep(ctx, message.Compose(r.In.Conversation, message.Content{

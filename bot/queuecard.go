@@ -81,7 +81,7 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
 		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
-	case orchestrator.TurnSteered: // the prompt became a part of another turn, so there is no other message about it
+	case orchestrator.TurnSteered: // the prompt became a part of another turn, so no other message mentions it
 		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}

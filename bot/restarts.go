@@ -35,7 +35,7 @@ func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
 // offer offers to restart the running turn with a new text. message is the ID of the edited prompt, and text is the new
 // text. offer does nothing and returns false if no turn with this prompt is running, or if the words of the prompt have
-// not changed. If there is an offer already, it now applies to the new text.
+// not changed. An earlier offer now applies to the new text.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)

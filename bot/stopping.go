@@ -119,7 +119,7 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 	return []orchestrator.Message{row}
 }
 
-// recordStored says whether the message that recordReport returned was stored.
+// recordStored must be called after recordReport. stored is false if the returned message could not be stored.
 func (r *stopReply) recordStored(done bool) { r.message.Kept(done) }
 
 // content returns the current content of the reply.
@@ -251,7 +251,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence returns a sentence that names the processes that are still running, or "" if there are none.
+// aliveSentence returns a sentence that names the processes that are still running, or "" if none are.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""

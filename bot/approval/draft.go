@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is what users have entered for an open approval so far, but not sent yet. The database stores it, except for
-// secret answers.
+// draft contains the input of users for an open approval, until they send it. The database stores it, except for secret
+// answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // page: opShowSession, opShowPattern, opReason, opWords or ""
+	View     operation             `json:"view,omitempty"` // the shown page: an operation such as opReason, or ""
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
 	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
@@ -123,7 +123,7 @@ func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
-// forward moves to the next question. It returns true if there is none.
+// forward moves to the next question. It returns true if the current question is the last.
 func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true

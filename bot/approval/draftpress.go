@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// effect says what a button has changed in a draft.
+// effect describes the change of a draft by a button.
 type effect int
 
 const (

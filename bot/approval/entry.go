@@ -118,7 +118,8 @@ func (s *Screen) called(e *entry, m *message.Message) {
 // then knows that the message needs no edit.
 const overKept = 16
 
-// content returns what the approval's message must show now. The message of a closed approval is edited, but not sent.
+// content returns the current content of the approval's message. The message of a closed approval is edited, but not
+// sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err

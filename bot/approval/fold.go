@@ -18,7 +18,7 @@ const (
 
 var blankRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \n]{2,}`) })
 
-// folded replaces long sequences of white space by a description with their length. It reports whether there were any.
+// folded replaces long sequences of white space by a description with their length. It reports whether it replaced any.
 func folded(s string) (text string, cut bool) {
 	text = blankRun().ReplaceAllStringFunc(s, func(run string) string {
 		shown, long := foldedRun(run)
@@ -58,8 +58,8 @@ func inLine(s string, limit int) (string, bool) {
 // maxLines is the maximum number of lines in a text that is not shown in full.
 const maxLines = 40
 
-// middle replaces the middle of a long text by a line that says how much is hidden. It keeps the end, because the end
-// of a command can be the dangerous part. It reports whether anything is hidden.
+// middle replaces the middle of a long text by a line with the length of the hidden part. It keeps the end, because the
+// end of a command can be the dangerous part. It reports whether anything is hidden.
 func middle(p lang.Printer, s string, limit int) (string, bool) {
 	s, cut := folded(s)
 	if lines := strings.Split(s, "\n"); len(lines) > maxLines {

@@ -21,7 +21,7 @@ type Press struct {
 // Press handles a button whose action is Action. data is the rest of the button's data. Press returns the short text
 // that Telegram shows after the press. If the user asked for the full text, Press returns it in fullText, and the
 // caller must send it as replies. If the press comes too late, from another conversation, or from a user who may not
-// decide, nothing changes, and answer says why.
+// decide, nothing changes, and answer explains the reason.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -125,7 +125,7 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 	return "", err
 }
 
-// decidedBefore returns a text that says how the approval was decided before.
+// decidedBefore describes how the approval was decided before.
 func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	switch state {
 	case orchestrator.ApprovalAllowed:

@@ -36,7 +36,7 @@ type Outcome struct {
 	Guessed bool
 }
 
-// Handling says what the caller must do with the message.
+// Handling is the result of Screen.Reply. It decides how the caller treats the message.
 type Handling int
 
 const (

@@ -38,7 +38,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions, each in its own message, and handles what users do with them. It sends nothing
+// Screen shows approvals and questions, each in its own message, and handles the answers of users. It sends nothing
 // before Attach. It is safe for concurrent use.
 type Screen struct {
 	o Options

@@ -35,7 +35,7 @@ func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	return a.drawApproval()
 }
 
-// gate says whether users may allow a request in the chat.
+// gate decides when users may allow a request in the chat.
 type gate string
 
 const (
@@ -70,7 +70,7 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry returns a text that says what happens if no user decides in time.
+// drawExpiry describes the effect if no user decides in time.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -138,7 +138,7 @@ func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group
 // clock returns t as the time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
-// drawDecision returns a text that says how the approval was decided, and in groups by whom.
+// drawDecision describes how the approval was decided, and in groups by whom.
 func (a view) drawDecision(user string) render.Text {
 	user = short(user, render.NameLimit)
 	by := func(without, with string) string {

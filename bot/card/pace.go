@@ -141,7 +141,7 @@ func (a *alarm) set(at, now time.Time) {
 // code points.
 type Pacing struct {
 	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text waits for Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // more text is shown at once; 0: no limit
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // more text never waits; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
 	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph

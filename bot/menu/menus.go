@@ -89,7 +89,7 @@ type frame struct {
 
 func (f *frame) common() *frame { return f }
 
-// state says whether the menu is still open after a press.
+// state is the state of a menu after a press.
 type state int
 
 const (
@@ -154,7 +154,7 @@ func (k *Menus) show(nonce string, message int) {
 	k.edit(m.in, message, page)
 }
 
-// forget removes expired menus, and also the oldest one if there are too many.
+// forget removes expired menus, and also the oldest one if too many are open.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
@@ -171,7 +171,7 @@ func (k *Menus) forget() {
 	}
 }
 
-// Answer is what to show after a button press.
+// Answer is the answer to the press of a button.
 type Answer struct {
 	tgapi.Answer
 	Expired bool // remove the buttons, because the menu has expired

@@ -160,7 +160,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts says whether users can choose the effort of a model.
+// efforts describes whether users can choose the effort of a model.
 type efforts int
 
 const (
@@ -191,8 +191,8 @@ func (m *modelMenu) enterCurrent() efforts {
 }
 
 // Named returns the model that a user named at the start of a prompt, such as "fast" in "@fast explain this". It
-// returns false if there is no model with that name. It waits for agents to list their models only if the name is
-// neither a short name in the configuration nor the name of an agent.
+// returns false if no model has the name. It waits for agents to list their models only if the name is neither a short
+// name in the configuration nor the name of an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,

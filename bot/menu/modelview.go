@@ -216,7 +216,7 @@ func onlyUsable(entries []cli.MenuEntry) (int, bool) {
 	return found, found >= 0
 }
 
-// unusableBecause returns a text that explains why an agent cannot be chosen, and what to do about it.
+// unusableBecause explains why an agent cannot be chosen, and how to fix that.
 func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	var s string
 	var f *cli.Failure

@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line returns a text that explains a mode, and what the agent of this conversation does not support of it.
+// line explains a mode, and which parts of it the conversation's agent does not support.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {

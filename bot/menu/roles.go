@@ -38,8 +38,8 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
-// roleNamed returns the role with the given name. If there is none, case does not matter. If there is still none, the
-// translated word for no role is accepted too.
+// roleNamed returns the role with the given name. If none has exactly this name, case does not matter. If still none is
+// found, the translated word for no role is accepted too.
 func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },

@@ -52,7 +52,7 @@ func ruleText(p lang.Printer, r orchestrator.Rule, most int) string {
 	return render.Cut(render.OneLine(render.Revealed(render.Rule(p, r.Text))), most)
 }
 
-// ruleScope returns a text that says where and for how long a rule applies.
+// ruleScope describes where and for how long a rule applies.
 func ruleScope(p lang.Printer, r orchestrator.Rule) string {
 	agent, dir := render.AgentName(p, r.Agent), render.Cut(r.Dir, 100)
 	if r.Session != "" {

@@ -11,7 +11,7 @@ import (
 // Service contains the operations of the orchestrator that menus need. *conversation.Engine implements it. It must be
 // safe for concurrent use.
 type Service interface {
-	// Status returns the settings of a conversation, and what is running in it.
+	// Status returns the settings of a conversation, and the turns that are running in it.
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 
 	// SetModel sets the agent, the model and its effort. Empty values mean the defaults.
@@ -23,14 +23,14 @@ type Service interface {
 	// MenuNow is like Menu, but does not wait. The Err of an agent that is still listing its models is cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
-	// Accounts returns the accounts of the conversation's agent. It also says which are logged in, unless that takes
+	// Accounts returns the accounts of the conversation's agent. It also reports which are logged in, unless that takes
 	// long to find out.
 	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
 	// SetAccount sets the account that an agent uses from the next turn on. It returns ErrBadChoice if the agent has no
 	// such account.
 	SetAccount(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, account cli.Account) error
 
-	// Permissions returns what agents may do in a conversation without asking.
+	// Permissions returns the actions that agents may take in a conversation without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
 	// SetPermission sets the permission mode from the next turn on. Bypass mode ends after DefaultBypass. SetPermission
 	// returns ErrNoPermissionMode if the mode is not one of cli.PermissionModes.

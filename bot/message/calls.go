@@ -14,7 +14,7 @@ import (
 )
 
 // Do makes the request for a step that Begin returned. Its errors are meant for the outbox: ErrOtherForm means that the
-// next step should try another form of the same content, and ErrNotNeeded that there is nothing to do.
+// next step should try another form of the same content, and ErrNotNeeded that no request is necessary.
 func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 	switch step {
 	case Send:
@@ -165,7 +165,7 @@ func (m *Message) record(ctx context.Context) error {
 	return outbox.ErrNotNeeded
 }
 
-// nextFallback chooses another way to send a message that Telegram rejected. It returns false if there is none.
+// nextFallback chooses another way to send a message that Telegram rejected. It returns false if no other way is left.
 func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -303,7 +303,7 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 }
 
 // rejectFiles chooses another way to send files that Telegram rejected: pictures as documents, and then a text with
-// Telegram's reason instead of the files. It returns false if there is no other way.
+// Telegram's reason instead of the files. It returns false if nothing else can be sent.
 func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Content is what a message should show, and how to send it.
+// Content is the content of a message: its text, files and buttons, and the way to send them.
 type Content struct {
 	render.Text
 	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, if Telegram accepts it
@@ -35,7 +35,7 @@ type File struct {
 	Caption string `json:"caption,omitempty"` // only within an album
 }
 
-// Lifecycle says when a message is sent again or deleted.
+// Lifecycle decides whether a message is sent again or deleted later.
 type Lifecycle int
 
 const (

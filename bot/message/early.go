@@ -49,7 +49,7 @@ func (m *Message) forgetLocked() {
 	}
 }
 
-// Kept must be called after Keep. stored says whether the row was stored. Kept makes the chat show the current content.
+// Kept must be called after Keep. stored is true if the row was stored. Kept makes the chat show the current content.
 func (m *Message) Kept(stored bool) {
 	m.mu.Lock()
 	switch {

@@ -21,7 +21,7 @@ import (
 // The state is stored before each request that sends the message, and after each request. After a crash, the next
 // process continues with the stored state. A message whose state is Unknown is not sent again.
 //
-// There are two ways to use a Message. If Spec.Content is set, Update makes all requests. Otherwise the caller calls
+// A Message can be used in two ways. If Spec.Content is set, Update makes all requests. Otherwise the caller calls
 // Begin and Do, from one goroutine at a time. All other methods are safe for concurrent use.
 type Message struct {
 	all  *Messages
@@ -39,7 +39,7 @@ type Message struct {
 	trouble   trouble
 }
 
-// trouble describes what went wrong with a message.
+// trouble describes problems with the requests for a message.
 type trouble struct {
 	refusal     tgapi.FaultKind // why Telegram finally rejected the last content
 	replacement string          // text to send in place of files that Telegram rejected
@@ -47,14 +47,14 @@ type trouble struct {
 	repeats     int             // how often the message was sent again; at most maxRepeats
 }
 
-// storage says whether the row in the database is up to date.
+// storage is the state of the message's row in the database.
 type storage int
 
 const (
 	unread    storage = iota // the row was not read yet
 	kept                     // up to date
 	behind                   // out of date
-	early                    // there is no row yet; see Messages.Early
+	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send meanwhile
 	overtaken                // like putting, and the state has changed since Keep
 )
@@ -120,7 +120,7 @@ func (m *Message) Refusal() tgapi.FaultKind {
 	return m.trouble.refusal
 }
 
-// Richness says whether Telegram accepts a rich message.
+// Richness is the reaction of Telegram to a rich message.
 type Richness int
 
 // Values of Richness.

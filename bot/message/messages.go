@@ -61,12 +61,12 @@ type Spec struct {
 	Key  string // key of the message in the database
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
-	// Content returns what the message should show now. It is called before each request. If it returns ErrNotNeeded,
+	// Content returns the current content of the message. It is called before each request. If it returns ErrNotNeeded,
 	// no request is made. It is nil if the caller uses Begin and Do.
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
-	Uploads bool           // requests can take minutes, so make them in parallel to those of other messages
+	Uploads bool           // requests can take minutes, so make them in parallel to other messages' requests
 	Called  func(*Message) // called after each request that is not retried; may be nil
 }
 
@@ -115,7 +115,7 @@ type calls struct {
 	fails   int // failed requests since the last successful one
 }
 
-// Update makes the chat show what Content returns. p is the priority of the requests. Update does not wait for them.
+// Update makes the chat show the result of Content. p is the priority of the requests. Update does not wait for them.
 func (m *Message) Update(p outbox.Priority) {
 	m.mu.Lock()
 	if m.calls.waits && m.calls.urgency <= p {

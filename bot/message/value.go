@@ -20,7 +20,7 @@ func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value
 	return nil
 }
 
-// LoadValue returns the value that SaveValue stored. It returns false if there is none.
+// LoadValue returns the value that SaveValue stored. It returns false if no value is stored.
 func LoadValue[T any](ctx context.Context, in orchestrator.CardStore, key string) (value T, there bool, err error) {
 	data, err := in.LoadCard(ctx, key)
 	if err == nil && len(data) > 0 {

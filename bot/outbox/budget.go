@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Budget says how many requests a chat can get without exceeding Telegram's rate limit, as far as the outbox knows that
-// limit.
+// Budget is the number of requests that a chat can get without exceeding Telegram's rate limit, as far as the outbox
+// knows that limit.
 type Budget struct {
 	Chat    int64         // 0: budget of the bot in all chats together
 	Rate    Rate          // current estimate of the limit
@@ -16,7 +16,7 @@ type Budget struct {
 	Silence time.Duration // time until the next request is allowed
 }
 
-// Budgets returns the budgets of all chats with recent requests, and that of the bot.
+// Budgets returns the budgets of all chats with recent requests, and the budget of the bot.
 func (o *Outbox) Budgets() []Budget {
 	now := time.Now()
 	o.mu.Lock()

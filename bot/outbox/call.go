@@ -15,7 +15,7 @@ type Chat struct {
 // ChatOf returns the Chat with the given ID. Groups and channels have negative IDs.
 func ChatOf(id int64) Chat { return Chat{ID: id, Group: id < 0} }
 
-// Delivery says what happens to a call that must wait or has failed.
+// Delivery decides how the outbox treats a call that must wait or has failed.
 type Delivery int
 
 // Values of Delivery.
@@ -97,7 +97,7 @@ var ErrNotNeeded = errors.New("outbox: the call is not needed")
 
 var errPanic = errors.New("outbox: the call panicked")
 
-// Trouble says how to react to the error of a call.
+// Trouble is the outbox's reaction to the error of a call.
 type Trouble struct {
 	Kind  TroubleKind
 	After time.Duration // only for Limited: how long to wait
@@ -114,7 +114,7 @@ const (
 	Unclear                    // the request may have had an effect
 )
 
-// verdict says whether to retry a call.
+// verdict decides whether a call is retried.
 type verdict int
 
 const (

@@ -49,7 +49,7 @@ type Options struct {
 	Group   Rate                   // for a group with all its topics; default: 10 at once, 20 a minute
 	Overall Rate                   // for the bot in all chats; default: 30 at once, 30 a second
 	Store   orchestrator.RateStore // keeps budgets over restarts; may be nil
-	// Trouble says how to react to the error of a call. If it is nil, no call is retried.
+	// Trouble returns the reaction to the error of a call. If it is nil, no call is retried.
 	Trouble func(error) Trouble
 	Log     *slog.Logger
 	Jitter  func() float64 // returns a random number in [0, 1); may be nil
@@ -126,7 +126,7 @@ func (o *Outbox) Restore(ctx context.Context) error {
 	return nil
 }
 
-// Slowdown says how Telegram's rate limits currently affect a chat. The zero value means not at all.
+// Slowdown describes how Telegram's rate limits currently affect a chat. The zero value means not at all.
 type Slowdown struct {
 	Silence time.Duration // time until the next request is allowed
 	Every   time.Duration // time between two requests, if it is longer than usual; otherwise 0

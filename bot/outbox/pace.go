@@ -22,7 +22,7 @@ type pace struct {
 	normal Rate // initial rate, to which the rate returns in time
 	bucket *bucket
 	debt   float64   // how many tokens urgent calls may borrow
-	silent time.Time // no requests before this time, because Telegram said so
+	silent time.Time // no requests before this time, because Telegram demanded it
 	fine   int       // successful requests since the rate last changed
 	step   int       // how many requests must succeed before the next increase
 	since  time.Time // when the rate last changed
@@ -170,7 +170,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	p.set(r, now)
 }
 
-// usual reports whether the budget is the same as that of a new chat.
+// usual reports whether the budget is the same as for a new chat.
 func (p *pace) usual(now time.Time) bool {
 	return p.bucket.rate == p.normal && !now.Before(p.silent) && p.bucket.have(now) >= float64(p.bucket.rate.Burst)
 }

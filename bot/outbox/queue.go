@@ -183,7 +183,7 @@ func (q *queue) endDelays() {
 }
 
 // heads returns the first call of each priority that may run now, or nil. An Ensured call that must wait delays later
-// calls with its key. wait is the time until another call may run, or 0 if there is none.
+// calls with its key. wait is the time until another call may run, or 0 if no call is waiting.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {

@@ -128,7 +128,7 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the result of a request. It returns those that changed, so that they can be stored. q is
+// learn adapts the budgets to the result of a request. It returns the changed budgets, so that they can be stored. q is
 // nil for a call without a chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()

@@ -45,7 +45,7 @@ type Turns interface {
 	// EditQueued changes the text of the queued turn that was created by the given message. It returns false if no such
 	// turn is queued.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
-	// Runs reports whether a turn of the conversation is running. It must not block.
+	// Runs reports whether a turn of the conversation is running. It must return at once.
 	Runs(id orchestrator.ConversationID) bool
 }
 
