@@ -154,7 +154,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// removedCommand returns the handler of a command that no longer exists. It tells the user the replacement.
+// removedCommand returns the handler of a command that no longer exists. It names the replacement.
 func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))

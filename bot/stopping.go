@@ -120,7 +120,7 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 }
 
 // recordStored must be called after recordReport. stored is false if the returned message could not be stored.
-func (r *stopReply) recordStored(done bool) { r.message.Kept(done) }
+func (r *stopReply) recordStored(stored bool) { r.message.Kept(stored) }
 
 // content returns the current content of the reply.
 func (r *stopReply) content() message.Content {

@@ -41,7 +41,7 @@ type Handling int
 
 const (
 	TreatAsPrompt Handling = iota // use it as a prompt; Text belongs before it
-	Ignore                        // nothing: it is already marked as handled, or must stay for the next process
+	Ignore                        // do nothing: it is marked as handled, or left to the next process
 	MarkHandled                   // mark it as handled, and send Text to the user unless it is empty
 )
 

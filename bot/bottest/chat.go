@@ -58,7 +58,7 @@ type Failer interface {
 
 // Post is a message in the chat.
 type Post struct {
-	Text    render.Text // of a rich message, the texts of its blocks
+	Text    render.Text // for a rich message: the texts of its blocks
 	Rich    []render.Block
 	Buttons tgapi.Keyboard
 	Topic   int

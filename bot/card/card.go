@@ -218,7 +218,7 @@ type card struct {
 	alarm    alarm
 	finished bool
 	ending   *contents // the final content; nil while the turn runs
-	past     past      // state that the previous process stored, after a restart
+	past     past      // state that the previous process stored before a restart
 }
 
 // Show implements orchestrator.Card.

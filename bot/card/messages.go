@@ -38,7 +38,7 @@ type messages struct {
 	lost                loss
 }
 
-// part is one of the messages that show the card's document.
+// part is a message that shows a part of the card's document.
 type part struct {
 	*message.Message
 	touched int  // number of the last request that changed the message

@@ -79,7 +79,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// noteReplayLocked records the time of a replayed event, and detects the end of the replay.
+// noteReplayLocked records the time of a replayed event, and detects the last one.
 func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
@@ -90,7 +90,7 @@ func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked ends the replay. From now on, the chat shows changes of the card.
+// caughtUpLocked is called when all earlier events have been replayed. After it, the card edits its messages again.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.addNews(urgentNews, now)

@@ -14,9 +14,9 @@ import (
 )
 
 // compose returns the messages that contain the answers. The caller must store them. Users can reply to each message to
-// ask the model again. If several models answered, their messages are collapsed and silent, because the first model
-// writes a conclusion. If an answer needs too many messages, the messages only show its beginning and end, and a file
-// contains the whole answer.
+// ask the model again. If several models answered, their messages are collapsed and silent, because a conclusion
+// follows. If an answer needs too many messages, the messages only show its beginning and end, and a file contains the
+// whole answer.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)

@@ -109,7 +109,7 @@ func (a accounts) text(p lang.Printer, now string) string {
 	return head
 }
 
-// loginText describes whether an account is logged in, or "" if that is unknown.
+// loginText returns a text about whether an account is logged in. It returns "" if that is unknown.
 func (a accounts) loginText(p lang.Printer, e cli.MenuEntry) string {
 	var f *cli.Failure
 	switch {

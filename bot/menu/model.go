@@ -290,7 +290,7 @@ func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Pa
 				tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
 			}}}
 			if show(ctx, page) != nil {
-				return // show has logged the error, and "ductor agents" still lists the agents
+				return // show has logged the error
 			}
 		}
 	})

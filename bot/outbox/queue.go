@@ -213,8 +213,8 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // next removes and returns the call to make now, and spends its tokens. If no call may be made yet, it returns the time
-// until it must be called again, or 0 if no call is waiting. dropped contains Optional calls that cannot be made: those
-// that exceed the budget, and all of them if another call goes first.
+// until one may be made, or 0 if no call is waiting. dropped contains the Optional calls that it removed. It removes
+// all of them if it returns another call, or if the next one exceeds the budget.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

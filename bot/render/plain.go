@@ -44,7 +44,7 @@ func LastLines(text string, limit int) string {
 	if len(runes) <= limit/2 || Len(text) <= limit {
 		return text
 	}
-	end := string(runes[max(len(runes)-limit/2, 0):]) // a character has at limit two units
+	end := string(runes[max(len(runes)-limit/2, 0):]) // a character has at most two units
 	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
 		end = whole
 	}

@@ -48,8 +48,8 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart returns the next content task in the queue and removes it, if it belongs to t. It returns known = false if
-// absorb must continue to wait. The caller must hold the lock.
+// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, next is nil.
+// known is false if a later call may return a task, so absorb must continue to wait. The caller must hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
