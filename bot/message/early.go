@@ -42,7 +42,7 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked lets Run send the message again like any other.
+// forgetLocked makes Run treat the message like any other, if no row of it exists.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
@@ -66,7 +66,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release ends the special treatment of an early message when nothing is left to send.
+// release makes Run treat an early message like any other when its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

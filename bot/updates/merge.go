@@ -213,7 +213,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message for the bot of each sender
-	followed map[int64]bool         // IDs of updates that another update in the same batch may continue
+	followed map[int64]bool         // IDs of updates after which another message of the prompt may follow in the batch
 }
 
 type albumKey struct {
@@ -236,8 +236,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch finds the messages in a batch of updates after which another message of the same prompt may follow in the
-// batch.
+// scanBatch fills followed for a batch of updates.
 func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
