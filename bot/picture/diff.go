@@ -106,7 +106,6 @@ func (f *diffFile) addLine(line string) {
 	f.rows = append(f.rows, Wrap(row, PhoneColumns, Run{Text: "  "})...)
 }
 
-// Header lines -
 const (
 	renameFrom = "rename from "
 	renameTo   = "rename to "
