@@ -23,7 +23,7 @@ const (
 	PlotAction = "up"
 )
 
-// Store reads the database. *store.Store implements it.
+// Store reads the database. *store.DB implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
 	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
