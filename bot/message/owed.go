@@ -255,7 +255,7 @@ func (s *Messages) collect(ctx context.Context) error {
 			if err == nil {
 				s.Wake() // for the next message, which now has space in the outbox
 			} else {
-				signal(s.owed.stuck) // collect tries again soon, or after a restart
+				signal(s.owed.stuck) // so that Run calls collect again soon
 			}
 		}
 		m.Update(priority)

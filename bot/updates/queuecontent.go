@@ -80,7 +80,7 @@ func (q *queue) arrived(c class, from, to int64) bool {
 }
 
 // dropContent removes the content tasks before abort for which concerns returns true. A task that has called commit
-// cannot be removed. dropContent waits for its end instead, so that the caller finds its turn.
+// cannot be removed. dropContent waits for its end instead, so that the caller can stop the turn that the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
