@@ -30,70 +30,69 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Bot. Token, Journal and UploadsDir are required. Zero values of the other fields mean the
-// defaults. If Allow is empty, the bot answers no user.
+// Options configures a Bot. Token, Journal and UploadsDir are required. If Allow is empty, the bot ignores all users.
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // directory where your own Bot API server (--local) puts files; empty if you run none
+	APIFiles  string            // where a self-hosted Bot API server (--local) stores files; empty: no such server
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
-	Scrub     *tgapi.Scrubber   // default: removes only the token
+	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
 	Journal    orchestrator.Journal
-	UploadsDir string // stores the files that users send; created with mode 0700
-	SpoolDir   string // stores files until they are sent; created with mode 0700
-	MaxUpload  int64  // limit for a fetched file, in bytes; default: the limit of Telegram or of your server
+	UploadsDir string // for files that users send; created with mode 0700
+	SpoolDir   string // for files that wait to be sent; created with mode 0700
+	MaxUpload  int64  // maximum size of a file that a user sends, in bytes; default: the limit of the Bot API
 
 	Allow updates.Allow
-	Users users.Directory       // for /pair and /users; nil: only the configuration defines users
-	Owner orchestrator.PersonID // gets a private notice if polling fails; 0: no user gets one
+	Users users.Directory       // for /pair and /users; nil: users are set only in the configuration
+	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // ductor may have lost track of messages before this time
-	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
-	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
+	Lost        time.Time                           // messages before it may have been handled already; zero: none
+	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
+	AlbumWindow time.Duration                       // wait for the next file of an album; default: 1.5 s; < 0: none
+	PasteWindow time.Duration                       // wait for the next part of a long text; default: 300 ms; < 0: none
 
-	Aliases func() map[string]naming.Alias // returns the current aliases for /model; nil: none
+	Aliases func() map[string]naming.Alias // returns short names of models for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available
-	Offers  menu.Offers                    // offers of new agents, for /model
+	Offers  menu.Offers                    // new agents that /model can offer
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions
 	Projects orchestrator.Projects    // for /project
-	Steps    orchestrator.Steps       // for the Steps buttons
-	Consults orchestrator.Consults    // for /consult and /group; nil: not available; Attach can set it later
-	Group    func() []string          // returns the models that answer /group; nil or none: choose automatically
-	Files    orchestrator.Files       // sends files of projects; nil: send none
-	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
+	Steps    orchestrator.Steps       // for the buttons that list the steps of a turn
+	Consults orchestrator.Consults    // for /consult and /group; nil: not available; may be set later by Attach
+	Group    func() []string          // returns the models that /group asks; nil or empty: choose automatically
+	Files    orchestrator.Files       // reads and writes files of projects; nil: not available
+	Changes  orchestrator.FileChanges // for the buttons of changed files, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
-	// Checks runs the checks for /doctor. It may be nil.
+	// Checks runs the checks for /doctor; nil: not available.
 	Checks func(context.Context) checks.Report
 
-	// SetAway handles "/terminal on" and "/terminal off"; see sessions.Options. If it is nil, agents in terminals do
-	// not ask in chats.
+	// SetAway handles "/terminal on" and "/terminal off", which decide whether agents in terminals ask in the chat; see
+	// sessions.Options. If it is nil, they never do.
 	SetAway func(by orchestrator.Press, choice string) error
 
-	FileMarks bool // answers may name files to send
+	FileMarks bool // agents can send files by naming them in an answer; see render.FileMark
 
-	Listener updates.Listener // turns speech into text; nil: users get instructions for installing one
-	Confirm  bool             // senders confirm the transcripts of their speech
+	Listener updates.Listener // converts speech to text; nil: the bot explains how to install a converter
+	Confirm  bool             // users must confirm the text of their speech before it runs
 
-	// Noticed gets the text of every message that is neither a card nor an approval, before the message is sent. If
-	// sending fails, Noticed may get the text again with the same key. It must not block. It may be nil.
+	// Noticed is called with the text of every message before it is sent, except cards and approvals. It may be called
+	// again with the same key if sending fails. It must not block. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
-	Lang  *lang.Choices           // language of every text for users
-	Quiet func(at time.Time) bool // reports whether reminders are silent; nil: never
+	Lang  *lang.Choices           // languages of the chats
+	Quiet func(at time.Time) bool // reports whether reminders must make no sound at that time; nil: never
 
 	Outbox outbox.Options
-	Cards  card.Options // look of the cards; New sets its dependencies
+	Cards  card.Options // settings of the cards; New sets the other fields
 
-	Silence func() time.Duration // returns the silence after which a chat is notified; nil or 0: never
+	Silence func() time.Duration // how long an agent may be silent before the chat is told; nil or 0: forever
 
-	Log *slog.Logger // nil discards
+	Log *slog.Logger // nil: do not log
 }
 
-// Bot is the Telegram side of ductor.
+// Bot is the Telegram bot of ductor. Run handles the messages of users; Chat shows them the answers of ductor.
 type Bot struct {
 	opts     Options
 	log      *slog.Logger
@@ -110,14 +109,14 @@ type Bot struct {
 	running     sync.WaitGroup
 }
 
-// PollTimeout is the timeout of a long poll, in whole seconds.
+// PollTimeout is how long Telegram may hold a getUpdates request. It must be whole seconds.
 const PollTimeout = 50 * time.Second
 
-// stopPatience is the longest wait of a shutdown for handlers.
+// stopPatience is how long Run waits for running handlers at the end.
 const stopPatience = 10 * time.Second
 
-// New returns a Bot and loads the budgets of chats. New makes no call to Telegram. The Bot sends everything that the
-// orchestrator shows through Chat, except notices, which it sends only after Run has started. Call Close at the end.
+// New returns a Bot. It makes no requests to Telegram. From now on, the Bot sends everything that the orchestrator
+// shows through Chat, except notices, which wait until Run has started. The caller must call Close.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -180,7 +179,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	return b, nil
 }
 
-// cardOptions completes the configured options of cards with their dependencies.
+// cardOptions returns the configured card settings together with everything else that cards need.
 func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
@@ -191,7 +190,7 @@ func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options 
 	return o
 }
 
-// openFiles creates the sender of projects' files.
+// openFiles prepares sending files of projects, if that is available.
 func (b *Bot) openFiles(ctx context.Context) (err error) {
 	o := b.opts
 	if o.Files == nil {
@@ -235,27 +234,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Attach sets the service that asks models. The service is created after the Bot. Call Attach before Run.
+// Attach sets Options.Consults after New, because the service needs the Bot for its own creation. Call Attach before
+// Run.
 func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
 
-// PruneUploads removes files that users sent before a time, and returns their number.
+// PruneUploads deletes files that users sent before the given time, and returns their number.
 func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.Prune(before) }
 
-// Chat returns the chat in which the orchestrator shows turns. It is valid until Close.
+// Chat returns the chat through which the orchestrator shows turns. It can be used until Close.
 func (b *Bot) Chat() *Chat { return b.chat }
 
-// Budgets returns the current budgets of chats.
+// Budgets returns how many requests each chat may currently get without exceeding Telegram's rate limits.
 func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 
-// Backlog returns how many calls to Telegram wait, and for how long the oldest has waited.
+// Backlog returns how many requests to Telegram are waiting, and how long the oldest has been waiting.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
-// Run serves users until ctx is done. It first handles the updates that the previous process left in the journal, and
-// then polls. It returns when no handler is running. Updates that were not handled stay in the journal. The Bot still
-// sends what the orchestrator shows between Run's return and Close. Call Run once.
+// Run handles messages and buttons until ctx is done. It starts with stored updates that the previous process did not
+// handle. Before it returns, it waits for running handlers. Updates that were not handled stay in the database. Between
+// the end of Run and Close, the Bot still sends the orchestrator's messages. Run may be called only once.
 //
-// Run returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the
-// journal's disk fails, or the error of the journal.
+// Run returns nil if ctx is done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the disk with
+// the database fails, or another error of the database.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	me, err := updates.Identify(ctx, b.api, b.log)
 	if err != nil || ctx.Err() != nil {
@@ -306,15 +306,15 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	return p.Run(ctx)
 }
 
-// startMessages starts sending the messages that were not delivered yet. Sending continues until Close.
+// startMessages starts sending stored messages that were not sent yet. This continues until Close.
 func (b *Bot) startMessages() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.endMessages = cancel
 	b.running.Go(func() { b.messages.Run(ctx) })
 }
 
-// Close sends everything that must be delivered. When ctx is done, it gives up; unsent messages stay in the journal.
-// Call it after Run has returned and the orchestrator is closed.
+// Close waits until all messages that must arrive are sent, or ctx is done. Messages that were not sent stay in the
+// database for the next process. Call Close after Run has returned and the orchestrator is closed.
 func (b *Bot) Close(ctx context.Context) error {
 	if b.endMessages != nil {
 		b.endMessages()
@@ -330,11 +330,11 @@ func (b *Bot) Close(ctx context.Context) error {
 	return errors.Join(err, b.uploads.Close())
 }
 
-// preparePatience bounds the duration of prepare.
+// preparePatience is the timeout of prepare.
 const preparePatience = 30 * time.Second
 
-// prepare removes a webhook and publishes the command menu. The bot polls without waiting for prepare: a poll reports
-// a webhook that is still set, and commands work without a menu.
+// prepare removes a webhook and publishes the menu of commands. Run does not wait for it: a webhook that is still set
+// makes the next poll fail, which removes it too, and commands work without a menu.
 func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
@@ -360,7 +360,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 }
 
-// notifyConflict tells the owner that another program polls with this token.
+// notifyConflict tells the bot's owner that another program polls with the same bot token.
 func (b *Bot) notifyConflict(ctx context.Context) {
 	if b.opts.Owner == 0 {
 		return

@@ -21,8 +21,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of buttons. Most buttons contain the id of their turn, approval or job, so they still work after a restart.
-// The domain then decides whether the action is still possible. The buttons of menus contain a nonce instead.
+// Actions of buttons, the first part of a button's data. Most buttons also contain the ID of a turn, an approval or a
+// job, so that they still work after a restart. The orchestrator then decides whether the action is still possible. The
+// buttons of menus expire, because they contain a random number instead.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -30,14 +31,14 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
-	actBoth      = "B" // start over with the prompts of both turns
+	actBoth      = "B" // restart with the prompts of the running and the waiting turn
 	actKeep      = "k" // decline the offer to restart
 )
 
-// turnButtons creates the buttons of cards and notices.
+// turnButtons creates buttons that concern a turn.
 type turnButtons struct{ lang lang.Printer }
 
-// ShowAgain returns a button that sends the turn's outcome as new messages.
+// ShowAgain returns a button that sends the result of the turn again.
 func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
@@ -65,8 +66,7 @@ func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
 }
 
-// callbacks handles and answers presses of buttons. A press that is too late or comes from another chat changes
-// nothing.
+// callbacks handles button presses. Presses that come too late or from another chat change nothing.
 type callbacks struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -78,8 +78,8 @@ type callbacks struct {
 	buttons  map[string]button // by action
 }
 
-// button is the handler for the buttons of one action, and the right that a press requires. Screens check further
-// rights before they change something.
+// button is the handler for all buttons with the same action. right is the right that users need to press them. The
+// handler itself checks further rights if it changes something.
 type button struct {
 	right orchestrator.Right
 	act   pressFunc
@@ -87,7 +87,8 @@ type button struct {
 
 type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 
-// onTurn adapts a handler for buttons that name a turn and have a short answer.
+// onTurn returns a pressFunc for buttons that contain the ID of a turn. act returns the short text that Telegram shows
+// after the press.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
@@ -95,14 +96,14 @@ func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (str
 	}
 }
 
-// onScreen adapts a handler that needs only the user of the press.
+// onScreen returns a pressFunc that calls press with the user and the data of the button.
 func onScreen(press func(context.Context, orchestrator.Press, string) (tgapi.Answer, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, what)
 	}
 }
 
-// onMessage adapts a handler that replies to the button's message.
+// onMessage returns a pressFunc that calls press with the message that contains the button, too.
 func onMessage(
 	press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error),
 ) pressFunc {
@@ -111,7 +112,7 @@ func onMessage(
 	}
 }
 
-// inChat adapts a handler that treats all users of a chat alike.
+// inChat returns a pressFunc that calls press without the user, because all users of a chat have the same rights.
 func inChat(
 	press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error),
 ) pressFunc {
@@ -138,7 +139,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	}
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
-		return // the press stays in the journal
+		return // the next process handles the press
 	case err != nil:
 		a.Text = c.refusal(p, err)
 	case a.Formatted.Text != "":
@@ -153,7 +154,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
-// replace replaces the pressed button.
+// replace puts another button in place of the pressed button.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	for _, row := range p.Buttons {
 		for i := range row {
@@ -165,7 +166,7 @@ func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	}
 }
 
-// refusal explains why a press changed nothing.
+// refusal returns the short text that explains why a button had no effect.
 func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
@@ -183,14 +184,14 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return say.Text(updates.Refusal(p.By.Role))
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return say.Text("bot.still-open")
-	case errors.Is(err, card.ErrBusy): // the button stays
+	case errors.Is(err, card.ErrBusy): // the button stays, because the user may try again
 		return say.Text("bot.busy")
 	}
 	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
 	return say.Text("common.failed")
 }
 
-// decide passes a press to its approval or question.
+// decide handles a button below an approval or a question.
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
 	text, full, err := s.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
 	for _, part := range full {
@@ -215,7 +216,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	return say.Text("bot.cancel-too-late"), nil
 }
 
-// stop stops the turn of a card, if it is still running.
+// stop handles the Stop button of a card.
 func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	err := c.desk.StopTurn(ctx, turn, p.By)
@@ -225,7 +226,7 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.stopping"), err
 }
 
-// menu handles a button of a menu. If the choice cannot be stored, the menu's message reports the error.
+// menu handles a button of a menu. If the user's choice cannot be stored, the menu's message shows an error.
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
@@ -237,7 +238,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Answer, err
 }
 
-// display handles the answer to the question about rich messages, which ductor asks once.
+// display handles the answer to the question whether the chat shows rich messages.
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
@@ -247,7 +248,7 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 	return tgapi.Answer{Text: text}, err
 }
 
-// edit shows a page in the message of a press. A page without text changes nothing.
+// edit replaces the message with the button by page, unless page is empty.
 func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
 		c.feedback.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)

@@ -19,13 +19,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Chat is the orchestrator's interface to Telegram: cards, queue cards, notices, approvals and questions. Safe for
-// concurrent use, from New until Close.
+// Chat implements the interfaces through which the orchestrator writes to Telegram: cards, waiting prompts, notices,
+// approvals and questions. It can be used from New until Close, and is safe for concurrent use.
 type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
 	messages  *message.Messages
-	files     *files.Sender // nil: send no files of projects
+	files     *files.Sender // nil: do not send files of projects
 	silence   *silence.Watcher
 	icons     *project.Icons
 	approvals *approval.Screen
@@ -42,8 +42,8 @@ var (
 	_ orchestrator.FileSender     = (*Chat)(nil)
 )
 
-// ShowApproval shows the current state of an approval or a question. Before Run it only records the approval, and Run
-// then sends it.
+// ShowApproval shows the current state of an approval or a question. Before Run, it only remembers the state, and Run
+// sends it.
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
@@ -67,7 +67,8 @@ func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
 }
 
-// Unqueued implements orchestrator.Chat. It also removes messages that a previous process sent.
+// Unqueued implements orchestrator.Chat. It also removes the message about a waiting prompt if a previous process sent
+// it.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver implements orchestrator.Chat.
@@ -86,7 +87,7 @@ func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
-// ShowAgain implements orchestrator.Chat. It also sends the files that the chat rejected before.
+// ShowAgain implements orchestrator.Chat. It also sends files again that Telegram rejected.
 func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := c.cards.ShowAgain(ctx, t); err != nil {
 		return err
@@ -97,21 +98,20 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 // Extend implements orchestrator.Chat.
 func (c *Chat) Extend(ctx context.Context, t orchestrator.Turn) error { return c.cards.Extend(ctx, t) }
 
-// Remark sets the line below the outcome of a delivered turn, without a notification; see Cards.Remark.
+// Remark sets a line below the result of a turn, without a notification; see card.Cards.Remark.
 func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.cards.Remark(ctx, t, line)
 }
 
-// Say sends a message about a job that had no turn. It replaces the card of the turn, and is sent at most once; see
-// Cards.Say.
+// Say sends a message about a scheduled job that did not run. It sends at most one for each turn; see card.Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
 	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
 		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},
 	})
 }
 
-// Composed returns a notice, which the caller stores. Wake then sends the notice. If logIn is not empty, a button shows
-// how to log that account in.
+// Composed returns a notice that the caller must store; Wake then sends it. If logIn is not empty, the notice has a
+// button to log in to that account.
 func (c *Chat) Composed(id orchestrator.ConversationID, text string,
 	logIn orchestrator.LogInID) *orchestrator.Message {
 	content := message.Content{Text: render.Markdown(text)}
@@ -122,8 +122,8 @@ func (c *Chat) Composed(id orchestrator.ConversationID, text string,
 	return &m
 }
 
-// Report posts Markdown about a session of a terminal. If session is not empty, a button continues the session in
-// this chat.
+// Report sends Markdown about an agent's session in a terminal. If session is not empty, the message has a button to
+// continue that session in the chat.
 func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent,
 	session cli.AgentSessionID) error {
 	content := message.Content{Text: render.Markdown(text)}
@@ -133,10 +133,10 @@ func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text 
 	return c.messages.Keep(ctx, message.Compose(to, content))
 }
 
-// Wake sends notices that others stored.
+// Wake starts to send notices that were stored elsewhere.
 func (c *Chat) Wake() { c.messages.Wake() }
 
-// SendFor posts Markdown that the agent of a turn writes while it works.
+// SendFor sends Markdown that an agent wants to show while its turn is still running.
 func (c *Chat) SendFor(ctx context.Context, t orchestrator.Turn, text string) error {
 	return c.messages.PostAside(ctx, t.Prompt.Conversation, t.ID, text)
 }
@@ -151,8 +151,9 @@ func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text 
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard shows a turn in its card and in the icon of its topic. It also posts a notice if the agent is silent, and
-// sends the files that the answer names. The caller must not call Show concurrently.
+// turnCard is the card of a turn together with everything else in the chat that follows the turn: the icon of the
+// topic, a notice if the agent is silent for long, and files that the answer names. Show must not be called
+// concurrently.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

@@ -19,9 +19,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// commands handles the commands of messages. Every handler finishes the update of its message and stores its answer
-// as a notice in one transaction, so an answer is never lost. If ductor dies before that transaction, the next
-// process runs the command again. Every command is safe to repeat.
+// commands implements the bot's commands. Each handler marks the update of its command as handled, and stores the
+// answer in the same transaction, so that no answer is lost. If ductor crashes before that, the next process runs the
+// command again. Therefore, every command must be safe to repeat.
 type commands struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -36,18 +36,18 @@ type commands struct {
 	table   []updates.CommandSpec
 }
 
-// menuItem is a line of the command menu.
+// menuItem describes a command in the Bot API format for command menus.
 type menuItem struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 }
 
-// menu returns the commands for clients' menus.
+// menu returns all commands for the menu in Telegram apps.
 func (c *commands) menu(p lang.Printer) []menuItem {
 	return menuOf(c.table, p, func(updates.CommandSpec) bool { return true })
 }
 
-// menuFor returns the part of the menu that a role may use.
+// menuFor returns the commands that users with this role may use.
 func (c *commands) menuFor(p lang.Printer, role orchestrator.UserRole) []menuItem {
 	return menuOf(c.table, p, func(s updates.CommandSpec) bool { return s.Allows(role) })
 }
@@ -62,7 +62,7 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// find returns the command with a name. For an unknown name, it returns a command that reports this, and false.
+// find returns the command with the given name. Otherwise, it returns false, and a command that tells the user so.
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
@@ -72,7 +72,7 @@ func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
 }
 
-// announced returns a command that terminals show before its answer.
+// announced makes a command report its text to messages.Noticed before it runs, because terminals show it there.
 func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
 	do := s.Do
 	if do == nil || c.messages.Noticed == nil {
@@ -93,7 +93,8 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
-// fail answers that a command failed. If ductor is stopping, fail does nothing, and the command stays in the journal.
+// fail tells the user that a command failed. If ductor is stopping, it does nothing, and the next process runs the
+// command.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -153,7 +154,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// removedCommand returns the handler of a removed command. It names the replacement.
+// removedCommand returns the handler of a command that no longer exists. It names the replacement.
 func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
@@ -169,7 +170,7 @@ func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 
-// page returns the handler of a command that a screen answers with a page.
+// page returns a CommandFunc that sends the page that command returns.
 func (c *commands) page(
 	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
 ) updates.CommandFunc {
@@ -179,8 +180,8 @@ func (c *commands) page(
 	}
 }
 
-// reply finishes a command with a screen's answer: messages, a page or a text. If the answer is empty, the screen has
-// already finished the update.
+// reply sends the answer to a command and marks its update as handled. An empty answer means that the update is already
+// marked.
 func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
 	switch {
 	case err != nil:
@@ -194,8 +195,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-// listSessions answers /sessions. A file with the caption "/sessions import" gets an answer too: the import was
-// removed.
+// listSessions answers /sessions. "/sessions import" no longer exists, and gets an answer with this information.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
 		c.removedCommand("sessions.import-is-gone")(ctx, r)
@@ -236,7 +236,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("bot.cwd-set", dir)
-		// set the directory even if the status is unknown
+		// the directory has been set even if the status is unknown
 		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
 			text += project.Moved(p, before, now)
 		}
@@ -244,7 +244,8 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	}
 }
 
-// newTopic handles /newtopic. If ductor dies before the update is finished, the next process opens another topic.
+// newTopic answers /newtopic. It is not safe to repeat: if ductor crashes before the end, the next process creates a
+// second topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 	o, err := c.screens.projects.NewTopic(ctx, r.In.By(), r.Args)
 	if err != nil {
@@ -265,7 +266,7 @@ func (c *commands) diff(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, a, err)
 }
 
-// onFiles returns the handler of a command that works with files.
+// onFiles returns a CommandFunc for a command whose argument is a path.
 func (c *commands) onFiles(
 	do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error),
 ) updates.CommandFunc {
@@ -296,7 +297,7 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 	return c.screens.files.Put(ctx, r.In.By(), path, name, content)
 }
 
-// unquoted removes the quotes that a shell requires around a path with spaces.
+// unquoted removes quotes around a path, which users write as in a shell if it contains spaces.
 func unquoted(path string) string {
 	for _, quote := range []string{`"`, "'"} {
 		if inner, is := strings.CutPrefix(path, quote); is && strings.HasSuffix(inner, quote) {

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// status shows settings and running work in a few lines.
+// status answers /status.
 func (c *commands) status(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	st, err := c.desk.Status(ctx, r.In.Conversation)
@@ -27,8 +27,8 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
-// ofAgent returns the handler of a command that the agent itself runs. If the command starts a turn, the handler sends
-// no reply, because the card of the turn shows the result.
+// ofAgent returns a CommandFunc for a command that is passed to the agent. If the command runs as a turn, the user gets
+// no other answer, because the turn has a card.
 func (c *commands) ofAgent(
 	do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error),
 ) updates.CommandFunc {
@@ -88,7 +88,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	return strings.Join(append(lines, livingLines(p, st.Conversation, st.Live)...), "\n")
 }
 
-// slowedLine returns a line about Telegram's limits for the chat, or "" if Telegram does not slow the chat down.
+// slowedLine returns a line that describes how Telegram limits the chat at the moment, or "" if it does not.
 func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
@@ -99,7 +99,7 @@ func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	return ""
 }
 
-// sandboxLines describes where agents run, and against whom the sandbox does not protect.
+// sandboxLines returns lines that say in which sandbox agents run, and whether other conversations share it.
 func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	if in.Alone() != "" {
 		return []string{p.Text("status.sandbox-alone", in.Name())}
@@ -107,8 +107,8 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
 
-// reloadConfig reads the configuration again. The answer contains no values, because other members of a group may
-// read it.
+// reloadConfig answers /reload. The answer contains no values from the configuration, because all members of a group
+// can read it.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.screens.reload(ctx, r.In.Conversation))
 }

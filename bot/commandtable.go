@@ -5,8 +5,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. Rights, the menu, /help and the parsing of messages all
-// use this list.
+// commandTable returns all commands in the order of the menu. It is the only place that lists them.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read

@@ -10,7 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// consultDesk wraps a Desk so that running consultations count as running work and /abort cancels them.
+// consultDesk is a Desk that treats consultations (questions to other models) as running work, so that /abort cancels
+// them.
 type consultDesk struct {
 	Desk
 	consults orchestrator.Consults
@@ -21,7 +22,8 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. A member's Stop cancels no consultation, because members cannot start one.
+// Stop implements Desk. If a user with the role member stops work, consultations continue, because members cannot start
+// them.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0
@@ -34,10 +36,11 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
-// groupCommand is the name of /consult for users who let the configuration choose the models.
+// groupCommand is another name of /consult. Under this name, the configured models answer, instead of models that the
+// user chooses.
 const groupCommand = "group"
 
-// consult handles the command that asks other models.
+// consult answers /consult and /group.
 func (c *commands) consult(ctx context.Context, r updates.Request) {
 	asked := askedBy(r.In, r.Args)
 	asked.Group = r.Name == groupCommand
@@ -49,8 +52,8 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 	return consult.Asked{By: in.By(), Args: text, Message: in.ID, Context: in.Context}
 }
 
-// handleConsultReply continues a consultation if the user replied to one of its answers. It reports whether the message
-// was handled.
+// handleConsultReply asks the same model again if the user replied to its answer. It returns false for any other
+// message.
 func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) bool {
 	asks, err := h.commands.screens.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {

@@ -1,12 +1,12 @@
-// Package bot connects ductor to Telegram: updates in, messages out.
+// Package bot is the Telegram side of ductor: it handles the messages of users, and shows them the work of agents.
 //
-// Inbound: package bot/updates receives updates and passes them to the handlers that this package assembles. The
-// handlers use the domain through Desk.
+// Package bot/updates receives messages and button presses, and passes them to the handlers in this package. The
+// handlers call the orchestrator through the interface Desk.
 //
-// Outbound: all messages pass through one outbox, which manages Telegram's budgets. Cards grow by edits. Notices are
-// durable.
+// In the other direction, the orchestrator calls Chat. Running turns are shown as cards: messages that grow by edits.
+// Notices are stored in the database until they are sent. All requests to Telegram pass through one outbox, which
+// observes Telegram's rate limits.
 //
-// Queues, turns, sessions and models are not part of this package: they belong to package orchestrator, behind Desk.
-// Package bot/render converts Markdown to entities. The bot stores all data in orchestrator.Journal, except the files
-// that users send, which it stores on disk.
+// Queues, turns, sessions and models belong to package orchestrator. Package bot/render converts Markdown to Telegram's
+// formatting. The bot stores all data in orchestrator.Journal, except the files that users send, which are on disk.
 package bot

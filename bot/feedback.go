@@ -14,34 +14,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// feedback sends edits and minor signs of progress, such as reactions. They may get lost. All calls pass through the
-// outbox.
+// feedback sends edits and small hints that users can do without, such as reactions. They are not stored and may get
+// lost. Except for Answer, the methods return before the request is made.
 type feedback interface {
-	// React puts an emoji on a user's message after a delay, unless the chat shows something else first. React does
-	// not wait.
+	// React adds an emoji reaction to a user's message after a delay, unless the bot sends something else to the chat
+	// before that.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
-	// Answer answers a press with a short text, or without text if it is empty. Answer waits for the call.
+	// Answer ends the loading animation of the button that the user pressed, and shows a short text, unless it is
+	// empty. query is the ID of the press. Answer waits until the request is made.
 	Answer(ctx context.Context, query, text string)
-	// Edit changes a message of the bot. If several edits wait, only the newest is sent. Edit does not wait.
+	// Edit changes a message of the bot. Of several waiting edits, it makes only the newest.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
-	// EditRich is Edit for a text with formatting.
+	// EditRich is like Edit, but for text with formatting.
 	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
-	// Unbutton removes the buttons from a message of the bot. It does not wait.
+	// Unbutton removes the buttons from a message of the bot.
 	Unbutton(id orchestrator.ConversationID, message int)
-	// Rebutton replaces the buttons of a message of the bot. It does not wait.
+	// Rebutton replaces the buttons of a message of the bot.
 	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
-	// Remove deletes a user's message that contains a secret. If the bot may not delete it, Remove asks the user to
-	// do so. Remove does not wait.
+	// Remove deletes a user's message that contains a secret. If the bot may not delete it, it asks the user to do so.
 	Remove(id orchestrator.ConversationID, message int)
-	// Tidy deletes a message that users no longer need, if the bot may. Tidy does not wait.
+	// Tidy deletes a message that users no longer need, if the bot has the right to do so.
 	Tidy(chat int64, message int)
-	// Say sends a text without storing it first. Say does not wait.
+	// Say sends a text.
 	Say(id orchestrator.ConversationID, text string)
-	// Slowed returns how Telegram slows a chat down.
+	// Slowed returns how Telegram limits the chat at the moment.
 	Slowed(chat int64) outbox.Slowdown
 }
 
-// feedbackClient has the methods of tgapi.Client that outboxFeedback calls.
+// feedbackClient contains the methods of tgapi.Client that outboxFeedback needs.
 type feedbackClient interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
@@ -51,8 +51,8 @@ type feedbackClient interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
-// outboxFeedback implements feedback with the outbox. The outbox ends its calls, not the context of the caller,
-// because an update is finished before its reaction is sent.
+// outboxFeedback implements feedback with an outbox. Requests do not end with the context of the caller: a reaction may
+// be sent after its update was handled.
 type outboxFeedback struct {
 	out    *outbox.Outbox
 	client feedbackClient
@@ -68,10 +68,11 @@ func (v *outboxFeedback) React(id orchestrator.ConversationID, message int, emoj
 	}, v.missed("reaction", id))
 }
 
-// answerPatience limits how long the answer to a press waits for the outbox. Clients wait only a little longer.
+// answerPatience is how long the answer to a button press may wait in the outbox. Telegram apps do not wait much
+// longer.
 const answerPatience = 15 * time.Second
 
-// maxAnswer is Telegram's limit for the answer to a press, in characters.
+// maxAnswer is the maximum length of the answer to a button press, in characters.
 const maxAnswer = 200
 
 func (v *outboxFeedback) Answer(ctx context.Context, query, text string) {
@@ -91,7 +92,7 @@ func (v *outboxFeedback) Edit(id orchestrator.ConversationID, message int, text 
 }
 
 func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
-	// This edit also sets the buttons. Retract the pending removal of buttons, because this edit replaces it.
+	// This edit sets the buttons too, so a waiting request to remove them is no longer needed.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
@@ -157,8 +158,7 @@ func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed returns a callback that logs a failed sign of progress, such as a reaction. Signs are not important enough
-// for more.
+// missed returns a function that logs a failed request. The log level is low, because users can do without the hint.
 func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

@@ -33,7 +33,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts contains the dependencies of the handlers that the router does not share.
+// parts contains the values that newHandlers needs in addition to updates.RouterOptions.
 type parts struct {
 	opts     Options
 	desk     Desk
@@ -41,7 +41,7 @@ type parts struct {
 	chat     *Chat
 	tables   *tables.Screen
 	topics   *topicOpener
-	spool    *message.Spool // for pictures; nil: send none
+	spool    *message.Spool // for pictures; nil: send no pictures
 }
 
 // handlers implements updates.Handler.
@@ -56,7 +56,7 @@ type handlers struct {
 	logins      *agent.Logins
 	transcripts *transcript.Screen
 	journal     orchestrator.MessageStore
-	confirms    bool                            // senders confirm the transcripts of their speech
+	confirms    bool                            // users must confirm the text of their speech before it runs
 	spawn       func(func(ctx context.Context)) // updates.Router.Go
 }
 
@@ -130,7 +130,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	return h
 }
 
-// register adds the handlers of all buttons that do not belong to a screen.
+// register adds the handlers of all buttons that belong to none of the screens.
 func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
@@ -170,7 +170,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. The group's language and open approvals move too.
+// Moved implements updates.Handler. The chosen language and the open approvals also move.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -180,7 +180,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	return err
 }
 
-// router returns a router that calls h. The caller must stop the router.
+// router returns a router that calls h. The caller must stop it.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler, o.Hide = h, h.logins.Take
 	r := updates.NewRouter(o)
@@ -191,7 +191,8 @@ func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 // Press implements updates.Handler.
 func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.handle(ctx, p) }
 
-// Reply implements updates.Handler. It passes a message to the approval, question or job that it answers.
+// Reply implements updates.Handler. It checks whether the message answers an approval, a question, or another message
+// of the bot.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.Secret() {
 		h.feedback.Remove(in.Conversation, in.ID)
@@ -224,11 +225,11 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 	return s
 }
 
-// sentWithin limits how long a reply waits for the id of the message that it answers.
+// sentWithin is how long awaitSent waits.
 const sentWithin = 2 * time.Second
 
-// awaitSent waits until ductor knows the id of the message that the user replied to. A user may see a message and
-// reply before Telegram has answered the call that sent it.
+// awaitSent waits until ductor has stored the message to which the user replied. A fast user can reply before Telegram
+// has confirmed that message to ductor.
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
@@ -237,8 +238,8 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	}
 }
 
-// handleCommitReply handles a reply that contains a commit message, and finishes its update. It returns false for any
-// other message.
+// handleCommitReply commits the changes of a turn if the message replies to the request for a commit message. It
+// returns false for any other message.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
@@ -252,8 +253,8 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if the message
-// answers none.
+// handleDecision passes a message to the approval or question that it answers. It returns false if the message answers
+// neither.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
@@ -282,8 +283,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt finishes updates with a notice: the message was used as the answer to a question. A button on the
-// notice sends the message as a prompt instead.
+// offerPrompt tells the user that their message was used as the answer to a question. The notice has a button to send
+// the message to the agent as a prompt instead.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
@@ -297,7 +298,8 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
-// handleJobReply handles a reply that changes a job, and finishes its update. It returns false for any other message.
+// handleJobReply changes a scheduled job if the message replies to a message about it. It returns false for any other
+// message.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
 	reply := cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
@@ -315,14 +317,15 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
-// Edited corrects the transcript or offers to start the running turn over, if the edited message was its prompt.
+// Edited implements updates.Handler. If the message was speech, it corrects the transcript. If the message was the
+// prompt of the running turn, it offers to restart the turn.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
 	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	switch {
-	case ok && shown == 0: // the question about the transcript is not in the chat yet
+	case ok && shown == 0: // the bot has not sent the question about the transcript yet
 		h.finisher.Answer(ctx, in, page.Text, page.Keyboard)
 		return true
 	case ok:
@@ -333,7 +336,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard implements updates.Handler. It asks the sender to confirm only if the owner configured this.
+// Heard implements updates.Handler. It asks the user to confirm the transcript, if that is configured.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
 	if !h.confirms {
 		return false
@@ -349,7 +352,7 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	return true
 }
 
-// handleCorrection handles a reply that corrects a transcript, and finishes its update. It returns false for any
+// handleCorrection corrects a transcript if the message replies to the question about it. It returns false for any
 // other message.
 func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
 	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
@@ -363,8 +366,8 @@ func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bo
 	return ok
 }
 
-// sessionFiles returns a function that creates the button from a session's page to the changes of its turns. It
-// returns nil if ductor does not record changes.
+// sessionFiles returns a function that creates the button "changes of this session". It returns nil if ductor does not
+// record changes.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

@@ -11,16 +11,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// actLanguage starts the data of the buttons of /language.
+// actLanguage is the action of the buttons of /language.
 const actLanguage = "la"
 
-// language is the screen of /language. Its buttons contain a language, so they never expire.
+// language implements /language. Its buttons contain a language code, so they never expire.
 type language struct{ lang *lang.Choices }
 
-// asTelegram is the word for lang.AsTelegram in arguments and buttons. It is the same in every language.
+// asTelegram means "use the language of the user's Telegram app" in arguments of /language. It is not translated.
 const asTelegram = "telegram"
 
-// choices returns the languages that users can choose, with lang.AsTelegram last, and their names in p's language.
+// choices returns the available languages and their names. The last one is lang.AsTelegram, whose name is in the
+// language of p.
 func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
 	for _, code := range lang.Languages() {
 		codes, names = append(codes, code), append(names, code.Name())
@@ -32,7 +33,8 @@ func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes
 	return append(codes, lang.AsTelegram), append(names, p.Text(none))
 }
 
-// command answers "/language". If args names a language, it chooses that language. Otherwise it offers all languages.
+// command answers /language. It sets the language that args names. If args is empty, it returns a page with all
+// languages.
 func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := l.lang.Of(by.Conversation.Chat)
 	if args == "" {
@@ -68,7 +70,7 @@ func (l language) page(in orchestrator.ConversationID) tgapi.Page {
 	return page
 }
 
-// choose stores a choice. It answers in the chosen language.
+// choose sets the language of a chat. It returns a confirmation in the new language.
 func (l language) choose(ctx context.Context, by orchestrator.Press,
 	code lang.Language) (short string, said tgapi.Page, err error) {
 	if err := l.lang.Choose(ctx, by.Conversation.Chat, code); err != nil {

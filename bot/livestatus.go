@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// livingLines describes the agent process of this conversation, and counts the processes of all conversations.
+// livingLines returns lines about the agent process of this conversation, and about the number of processes in all
+// conversations.
 func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {

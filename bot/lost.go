@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// lostAnswers stores answers that a chat rejected, because a user blocked the bot or a group does not allow it to
-// write. When the chat accepts messages again, lostAnswers offers to show the answers. If a group rejects a message,
-// it notifies the sender of the prompt and the owner in private.
+// lostAnswers remembers answers that could not be sent because the user blocked the bot or a group does not allow it to
+// write. When the chat accepts messages again, lostAnswers offers to show them. For a group, it also notifies the user
+// who sent the prompt and the bot's owner in their private chats.
 type lostAnswers struct {
 	messages *message.Messages
 	journal  orchestrator.CardStore
@@ -27,23 +27,23 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // chats that accept messages again; if the channel is full, the next start handles the chat
+	back     chan int64 // IDs of chats that accept messages again; if it is full, they must wait for the next start
 
-	mu sync.Mutex // serializes changes of the stored lists
+	mu sync.Mutex // held while a stored list changes
 }
 
-// lostAnswer is an answer that the button "Show again" sends.
+// lostAnswer identifies an answer that was not sent.
 type lostAnswer struct {
 	Turn cli.TurnID                  `json:"turn"`
 	In   orchestrator.ConversationID `json:"in"`
 }
 
-// maxLost limits the stored answers of a chat. The newest ones stay.
+// maxLost is the maximum number of lost answers that are stored for one chat. Newer ones replace older ones.
 const maxLost = 5
 
 func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }
 
-// add records an answer that a chat rejected; see card.Options.
+// add is called for a card that could not be sent; see Lost in card.Options.
 func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 	if lost.Ended {
 		l.change(ctx, lost.In.Chat, func(all []lostAnswer) []lostAnswer {
@@ -60,7 +60,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the owner may be the sender of the prompt
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // PostOnce sends only once if the owner sent the prompt
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
@@ -68,10 +68,10 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 	}
 }
 
-// titlePatience bounds the request for the name of a group.
+// titlePatience is the timeout for asking Telegram for the name of a group.
 const titlePatience = 10 * time.Second
 
-// titleOf returns the name of a group, or its id if the name is unknown.
+// titleOf returns the name of a group, or its ID if the name is unknown.
 func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
 	ctx, cancel := context.WithTimeout(ctx, titlePatience)
 	defer cancel()
@@ -84,7 +84,7 @@ func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
 	return render.ShortLine(group.Title, 60)
 }
 
-// reached queues an offer of a chat's lost answers; see message.WhenReached.
+// reached is called when a chat accepts a message; see message.Messages.WhenReached.
 func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	select {
 	case l.back <- in.Chat:
@@ -92,7 +92,7 @@ func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	}
 }
 
-// run offers the undelivered answers of each chat that is reachable again, until ctx is done.
+// run waits for chats that accept messages again and offers their lost answers, until ctx is done.
 func (l *lostAnswers) run(ctx context.Context) {
 	for {
 		select {
@@ -104,7 +104,7 @@ func (l *lostAnswers) run(ctx context.Context) {
 	}
 }
 
-// offer sends a message for each answer. It returns the answers for which that failed.
+// offer sends one message for each lost answer, with a button to show it. It returns the answers for which that failed.
 func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
 	for _, a := range all {
 		p := l.lang.Of(a.In.Chat)
@@ -119,7 +119,7 @@ func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostA
 	return left
 }
 
-// change changes the list of a chat.
+// change replaces the stored lost answers of a chat by the result of f.
 func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswer) []lostAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"ductor/bot/updates"
 )
 
-// Probe asks Telegram once for the bot of o's token. It returns ErrToken if Telegram rejects the token. It changes
-// nothing.
+// Probe asks Telegram for the username of the bot that o.Token belongs to. It returns ErrToken if Telegram rejects the
+// token.
 func Probe(ctx context.Context, o Options) (username string, err error) {
 	o = o.withDefaults()
 	if o.Transport == nil {

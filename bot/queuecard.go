@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards shows that prompts wait. Below each waiting prompt is a small message with a button that removes the
-// prompt from the queue. The message disappears when the turn runs, even after a restart. No method waits for the
+// queueCards shows which prompts are waiting in the queue: each one gets a small message with buttons, for example to
+// cancel it. The message disappears when the turn starts, even after a restart of ductor. No method waits for the
 // network. queueCards is safe for concurrent use.
 type queueCards struct {
 	messages *message.Messages
@@ -26,7 +26,7 @@ type queueCards struct {
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
-	past  map[cli.TurnID]bool // turns that left the queue before queued was called for them
+	past  map[cli.TurnID]bool // turns for which unqueued was called before queued
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
@@ -35,18 +35,18 @@ func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
 	}
 }
 
-// queueCard is the card of one waiting turn. The lock of queueCards guards it.
+// queueCard is the message about one waiting turn. queueCards.mu guards it.
 type queueCard struct {
-	turn    orchestrator.Turn // state in the queue, or when the turn left it
+	turn    orchestrator.Turn // the turn as it was when it was queued, or when it left the queue
 	ahead   int
-	hint    string // another reason to wait, besides the turns ahead; may be empty
+	hint    string // a reason to wait besides other turns; may be empty
 	over    bool   // the turn has left the queue
 	message *message.Message
 }
 
 const pastKept = 256
 
-// openLocked returns a card for a turn.
+// openLocked creates the card of a turn.
 func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	c := &queueCard{turn: t}
 	c.message = q.messages.Open(message.Spec{
@@ -68,8 +68,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. When the turn runs, the card disappears. If the turn is cancelled, the card
-// becomes a note.
+// content returns the content of a card. It tells Messages to delete the card when the turn runs. If the turn was
+// cancelled, the card shows that and stays.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -81,14 +81,14 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
 		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
-	case orchestrator.TurnSteered: // a steered prompt has no card of its own
+	case orchestrator.TurnSteered: // the prompt became a part of another turn, so no other message mentions it
 		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued shows that t waits. It calls hint while it holds the lock. So either removeHints finds the new card, or hint
-// returns the current state.
+// queued shows that t is waiting behind ahead other turns. It calls hint while it holds the lock, so that a concurrent
+// removeHints either sees the new card, or has changed the result of hint before.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -116,7 +116,7 @@ func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard
 	return k
 }
 
-// promote shows that a turn runs next, and that the turns before it now wait behind it.
+// promote shows that a turn is now the next in the queue, and that turns which were before it are now behind it.
 func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	q.mu.Lock()
 	c := q.cards[turn]
@@ -137,7 +137,7 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	show(append([]*queueCard{c}, moved...))
 }
 
-// foremost returns the cards with the fewest turns ahead, at most maxMoved.
+// foremost returns those cards that are next in the queue, at most maxMoved.
 func foremost(cards []*queueCard) []*queueCard {
 	slices.SortFunc(cards, func(a, b *queueCard) int { return cmp.Compare(a.ahead, b.ahead) })
 	return cards[:min(len(cards), maxMoved)]
@@ -149,8 +149,7 @@ func show(cards []*queueCard) {
 	}
 }
 
-// text returns the text of a card. The text describes the waiting prompt if the card does not reply to the prompt's
-// message.
+// text returns the text of a card: how many turns are ahead, and the title of the turn if it has one.
 func (q *queueCards) text(c *queueCard) string {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	text := p.Text("bot.next-in-line")
@@ -166,7 +165,7 @@ func (q *queueCards) text(c *queueCard) string {
 	return text
 }
 
-// removeHints removes the hints from the cards of a conversation, because they no longer apply.
+// removeHints removes the hints from the cards of a conversation.
 func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	var changed []*queueCard
 	q.mu.Lock()
@@ -181,7 +180,8 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	show(changed)
 }
 
-// unqueued removes the card of a turn, even if a previous process sent it, and updates the cards behind it.
+// unqueued removes the card of a turn that left the queue, even if a previous process sent the card. It also updates
+// the cards behind it.
 func (q *queueCards) unqueued(t orchestrator.Turn) {
 	q.mu.Lock()
 	c := q.cards[t.ID]
@@ -199,12 +199,12 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	c.message.Update(outbox.Awaited) // its buttons no longer work
 }
 
-// maxMoved limits how many other cards are edited after one card changed.
+// maxMoved is the maximum number of other cards that are edited when one card changes.
 const maxMoved = 4
 
-// moveUp reduces the number of turns ahead for the cards behind a place in the queue. It returns the cards to edit.
-// If the queue advances, moveUp returns only the next card, because editing every card at each step would spend the
-// budget of the answer. If a user cancelled a turn, moveUp returns the foremost cards behind it.
+// moveUp reduces the number of turns ahead for all cards behind a position in the queue. It returns the cards to edit.
+// These are few, because each edit delays the growth of the answer: only the next card, or the first few cards if the
+// user cancelled a turn.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of the buttons that ductor offers after a turn failed or was interrupted.
+// Actions of the buttons below a turn that failed or was interrupted.
 const (
 	actAgain   = "r"
 	actFresh   = "f"
@@ -25,7 +25,7 @@ const (
 	actAccount = "ac"
 )
 
-// perRow is the number of buttons in one row of an offer.
+// perRow is the number of buttons in one row.
 const perRow = 2
 
 // Offer implements card.Buttons.
@@ -33,7 +33,7 @@ func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keybo
 	var k tgapi.Keyboard
 	for _, what := range r.Offer {
 		button := b.choice(turn, what, r)
-		if len(button.Data) > tgapi.DataLimit { // the name of an account is too long beside the ID of a job's turn
+		if len(button.Data) > tgapi.DataLimit { // the ID of the turn and the account name are too long for a button
 			continue
 		}
 		if len(k) == 0 || len(k[len(k)-1]) == perRow {
@@ -75,7 +75,7 @@ func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actDrop, turn)
 }
 
-// choose carries out a user's choice after a turn.
+// choose handles a button below a turn that failed or was interrupted.
 func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action,
 	turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
@@ -86,8 +86,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// If the turn has ended since the press, its message may already have new buttons. So remove the buttons only if
-	// the choice created another turn.
+	// Remove the buttons only if the action created another turn. Otherwise the turn may have ended meanwhile, and the
+	// message may already have new buttons.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
@@ -102,14 +102,14 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	return say.Text("bot.again-runs"), nil
 }
 
-// pressAccount carries out the choice of an account after a turn.
+// pressAccount handles a button that repeats the turn with another account.
 func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	account, turn, _ := strings.Cut(what, "@")
 	text, err := c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))
 	return tgapi.Answer{Text: text}, err
 }
 
-// recoveries maps the actions of buttons to choices after a turn.
+// recoveries returns the functions of the buttons below a failed turn, by action.
 func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,

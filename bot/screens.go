@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// screens contains the screens that commands open.
+// screens contains the handlers of commands that answer with buttons.
 type screens struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen
@@ -36,7 +36,7 @@ type screens struct {
 	reload   Reload // nil: not available
 }
 
-// buttons returns the handlers of the buttons of the screens, by action.
+// buttons returns the handlers of the screens' buttons, by action.
 func (s screens) buttons(l *lang.Choices) map[string]button {
 	file := onScreen(s.files.Press)
 	if s.files == nil {
@@ -59,5 +59,5 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 	}
 }
 
-// Reload reads the configuration again, and returns the result as a text in the conversation's language.
+// Reload reads the configuration again. It returns a text about the result for the user.
 type Reload func(ctx context.Context, in orchestrator.ConversationID) string

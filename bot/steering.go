@@ -22,8 +22,7 @@ func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.interrupt"), actInterrupt, turn)
 }
 
-// StartOver returns a button that stops the running turn. Its prompt then runs again together with the waiting
-// prompt.
+// StartOver returns a button that stops the running turn, and then runs its prompt and the waiting prompt together.
 func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
 	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth,
 		strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))

@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stop stops the running work and empties the queue of a conversation. It sends the reply before it stores anything.
-// One commit then records the abort, stores the final content of the reply, and marks the updates as handled.
+// stop handles /abort: it stops the running turn and empties the queue of a conversation. It sends the reply before it
+// stores anything. One transaction then stores the stopped turns and the final reply, and marks the updates as handled.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -42,36 +42,35 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil { // the abort took effect, and the desk records it later
+	if err != nil { // the turn was stopped anyway, and the orchestrator stores that later
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn withdraws the messages
+	if in.Role.May(orchestrator.EndAny) { // otherwise the end of the turn drops them
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
 }
 
-// withdraw drops unsent messages that agents wrote while they worked in a conversation.
+// withdraw drops messages that agents wrote during their turns and that were not sent yet.
 func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID) {
 	if err := c.messages.Withdraw(ctx, in, message.AsidePrefix); err != nil {
 		c.log.Error("withdraw what agents said", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 }
 
-// stillAlive is the time after which an abort names the processes that still run: the time that an agent gets to end,
-// plus five seconds.
+// stillAlive is when the reply starts to name processes that are still running. Agents get DefaultGrace to end.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the answer to an abort. It shows "Stopping…" while the turn ends, and "Stopped." when all processes of
-// the turn have ended and the card shows the outcome. The store contains the final content from the start, so the
-// next process can show it if this process dies.
+// stopReply is the reply to /abort. It shows "Stopping…" at first, and "Stopped." when all processes of the turn have
+// ended and its card shows the result. The final text is stored from the start, so that the next process can show it
+// after a crash.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
 	in       *updates.Message
 	since    time.Time
-	message  *message.Message // nil until it is sent
+	message  *message.Message // nil before it is sent
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if no turn was running
@@ -79,10 +78,10 @@ type stopReply struct {
 	alive    []cli.ProcessName
 }
 
-// stopPrefix starts the keys of replies to aborts.
+// stopPrefix is the prefix of the database keys of these replies.
 const stopPrefix = "stop/"
 
-// sendStopping sends the reply if the abort ends a turn.
+// sendStopping sends the reply if s is not nil, that is, if a turn is running.
 func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 	r.mu.Lock()
 	r.stopping = s
@@ -99,12 +98,12 @@ func (r *stopReply) send() {
 	})
 }
 
-// recordReport records the stopped work, and sends the reply unless it was sent before. If the reply must still
-// change, recordReport returns the row to store.
+// recordReport sets the final text of the reply, and sends the reply if sendStopping has not. It returns the message to
+// store, or nothing if the chat already shows the final text.
 func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // the turn may have started after sendStopping
+	if report.Stopping != nil { // a turn may have started after sendStopping
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -120,8 +119,8 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 	return []orchestrator.Message{row}
 }
 
-// recordStored records whether the row of recordReport was stored.
-func (r *stopReply) recordStored(done bool) { r.message.Kept(done) }
+// recordStored must be called after recordReport. stored is false if the returned message could not be stored.
+func (r *stopReply) recordStored(stored bool) { r.message.Kept(stored) }
 
 // content returns the current content of the reply.
 func (r *stopReply) content() message.Content {
@@ -135,7 +134,7 @@ func (r *stopReply) content() message.Content {
 	return c
 }
 
-// follow updates the reply until the turn is over.
+// follow updates the reply until the turn has ended.
 func (r *stopReply) follow(ctx context.Context) {
 	r.mu.Lock()
 	s := r.stopping
@@ -153,7 +152,7 @@ func (r *stopReply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(r.since) >= cli.DefaultGrace { // before that, every process may still end in time
+		if time.Since(r.since) >= cli.DefaultGrace { // earlier, processes may still be ending normally
 			alive := s.Alive(ctx)
 			r.mu.Lock()
 			r.alive = alive
@@ -206,15 +205,15 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// ductor retries to store the result of an abort after releaseAgain. Each further pause is twice as long, up to
+// If the end of an abort cannot be stored, resumeStops retries after releaseAgain. The pause doubles up to
 // releaseSlowest.
 const (
 	releaseAgain   = 5 * time.Second
 	releaseSlowest = 5 * time.Minute
 )
 
-// resumeStops completes replies to aborts that the previous process left incomplete. It waits until the stopped turns
-// have ended.
+// resumeStops completes the replies to /abort that the previous process could not complete, once the turns have ended.
+// It calls beside to wait for that in the background.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -252,7 +251,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence names processes. It returns "" for none.
+// aliveSentence returns a sentence that names the processes that are still running, or "" if none are.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""
@@ -279,7 +278,7 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport) string {
 	return strings.Join(append(parts, abortDetails(p, r)...), " ")
 }
 
-// abortDetails returns the sentences about what an abort ended besides the running turn.
+// abortDetails returns sentences about everything that an abort stopped besides the running turn.
 func abortDetails(p lang.Printer, r orchestrator.AbortReport) (parts []string) {
 	if r.Unshown != "" {
 		parts = append(parts, p.Text("bot.rest-not-sent"))

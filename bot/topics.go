@@ -10,10 +10,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicPatience limits how long a user waits for a topic.
+// topicPatience is the timeout for creating a topic.
 const topicPatience = 30 * time.Second
 
-// topicOpener opens topics through the outbox. It waits until a topic is open.
+// topicOpener creates topics in a group.
 type topicOpener struct {
 	out    *outbox.Outbox
 	client *tgapi.Client
@@ -36,7 +36,7 @@ func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (t
 	return topic, err
 }
 
-// newTopics provides the operations of /newtopic that package projects lacks.
+// newTopics implements project.Topics for /newtopic.
 type newTopics struct {
 	*topicOpener
 	named func(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)

@@ -19,16 +19,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Errors about texts that the owner types in a terminal.
+// Errors for input that the bot's owner types in a terminal.
 var (
 	ErrNoCommand = errors.New("this is not a command of ductor; /help lists them")
 	ErrNotReady  = errors.New("ductor has not reached Telegram yet, and commands need that")
 	ErrIdle      = errors.New("nothing is running here")
 )
 
-// typing passes text that users type in terminals to the handlers of messages and commands.
+// typing passes input from terminals to the handlers of commands.
 type typing struct {
-	handlers atomic.Pointer[handlers] // nil before Run can handle it
+	handlers atomic.Pointer[handlers] // nil until Run is ready for input
 	ready    chan struct{}            // closed when handlers is set
 	begin    func()                   // closes ready, once
 }
@@ -43,10 +43,11 @@ func (t *typing) start(h *handlers) {
 	t.begin()
 }
 
-// readyWait limits how long a command waits for Run. Terminals repeat their commands when ductor runs again.
+// readyWait is how long await waits for Run. It need not be longer, because terminals repeat their commands when ductor
+// is running again.
 const readyWait = 20 * time.Second
 
-// await returns the handlers once Run can handle a command, or ErrNotReady if that takes too long.
+// await waits until Run is ready for input and returns the handlers. It returns ErrNotReady if that takes too long.
 func (t *typing) await(ctx context.Context) (*handlers, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -58,7 +59,7 @@ func (t *typing) await(ctx context.Context) (*handlers, error) {
 	}
 }
 
-// ShowTyped implements attach.Chat. It sends a long text as a file.
+// ShowTyped implements attach.Chat. It sends the text to the chat, as a file if it is long.
 func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
 	in := by.Conversation
 	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(atTheTerminal(in)))
@@ -69,13 +70,13 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.handlers.Load() == nil { // Run will send it
+	if b.chat.typing.handlers.Load() == nil { // Run sends it when it starts
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
 }
 
-// atTheTerminal returns the head of a text that the owner typed in a terminal.
+// atTheTerminal returns the key of the line above a text that was typed in a terminal.
 func atTheTerminal(in orchestrator.ConversationID) lang.Key {
 	if in.Group() {
 		return "bot.owner-at-the-terminal"
@@ -113,15 +114,14 @@ func (b *Bot) CommandTyped(ctx context.Context, by orchestrator.Press, id, text 
 	return nil
 }
 
-// updateOf returns the number of the update for a typed text. It is negative, because Telegram's numbers are
-// positive.
+// updateOf returns the update ID of a text that was typed in a terminal. It is negative, so that it differs from all of
+// Telegram's IDs.
 func updateOf(id string) int64 {
 	sum := sha256.Sum256([]byte(id))
 	return -int64(binary.BigEndian.Uint64(sum[:8])&math.MaxInt64) - 1
 }
 
-// handledBefore stores an update, and reports whether the update was handled before. If the previous process stored
-// the update and died while handling it, handledBefore returns false.
+// handledBefore stores an update, and reports whether an update with the same ID was already handled completely.
 func (b *Bot) handledBefore(ctx context.Context, u orchestrator.Update) (bool, error) {
 	fresh, err := b.opts.Journal.AppendUpdates(ctx, []orchestrator.Update{u})
 	if err != nil || len(fresh) > 0 {
@@ -131,7 +131,7 @@ func (b *Bot) handledBefore(ctx context.Context, u orchestrator.Update) (bool, e
 	return err == nil && (len(pending) == 0 || pending[0].ID != u.ID), err
 }
 
-// AbortTyped implements attach.Chat. It returns ErrIdle if nothing runs or waits.
+// AbortTyped implements attach.Chat. It returns ErrIdle if nothing was running or waiting.
 func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) error {
 	h, err := b.chat.typing.await(ctx)
 	if err != nil {
@@ -152,8 +152,8 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	return b.ShowTyped(ctx, by, id, "/abort")
 }
 
-// abortNotice returns the notice about what an abort in a terminal ended besides the running turn. The notice offers an
-// answer that the abort cut off. abortNotice returns nil if the abort ended nothing else.
+// abortNotice returns a notice about everything that an abort from a terminal stopped besides the running turn. It
+// returns nil if that is nothing. If the abort cut off the delivery of an answer, the notice has a button to show it.
 func abortNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
 	details := abortDetails(p, r)
 	if len(details) == 0 {

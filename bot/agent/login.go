@@ -20,35 +20,37 @@ import (
 )
 
 const (
-	opEndLogin = "x"              // ends a log-in, or the wait for a token
-	waitLife   = 15 * time.Minute // how long ductor waits for a token
+	opEndLogin = "x"              // cancels a log-in, or the wait for a token
+	waitLife   = 15 * time.Minute // how long ductor waits for a message with a token
 	mostHeld   = 64
 	minToken   = 20
-	// tokenPrefix begins the tokens of `claude setup-token`. A message that begins with tokenPrefix counts as a token
-	// even if ductor does not wait for one, for example after a restart.
+	// tokenPrefix is the prefix of the tokens that the command `claude setup-token` prints. ductor treats each message
+	// with this prefix as a token, even if it does not wait for one. For example, it could have been waiting before a
+	// restart.
 	tokenPrefix = "sk-ant-"
 )
 
 // LoginService logs agents in. *conversation.Engine implements it.
 type LoginService interface {
-	// LogInOf returns the account and the environment of a log-in. If id does not contain them, they are those of the
-	// conversation's next turn.
+	// LogInOf returns the agent, its account and its environment for a log-in. If id contains no account, it returns
+	// those with which the next turn of the conversation would run.
 	LogInOf(ctx context.Context, in orchestrator.ConversationID, id orchestrator.LogInID) (orchestrator.AgentEnv,
 		error)
-	// Logins lists the ways to log in an agent, the best first.
+	// Logins returns the ways to log in an agent. The first one is the best.
 	Logins(of orchestrator.AgentEnv) []cli.Login
-	// LogIn starts to log in an agent in the given way, and reports the result in the chat. It has no effect while a
-	// log-in of the agent is in progress. It returns ErrBadChoice if the chat cannot receive the code of this way.
+	// LogIn starts a log-in and reports its result in the chat. It does nothing if a log-in of the agent is already in
+	// progress. It returns ErrBadChoice if the code that the user has to enter must not appear in this chat.
 	LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error
-	// CancelLogIn cancels a log-in. It returns false if none is in progress for the agent.
+	// CancelLogIn cancels the log-in of an agent. It returns false if no log-in is in progress.
 	CancelLogIn(of orchestrator.AgentEnv) bool
-	// UseToken gives an agent its token, checks it in the background, and reports the result in the chat. It returns
-	// ErrStillOpen while another token of the agent is checked.
+	// UseToken configures the token of an agent, checks in the background whether it works, and reports the result in
+	// the chat. It returns ErrStillOpen if the check of another token for the agent is in progress.
 	UseToken(ctx context.Context, by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login, token string) error
 }
 
-// Logins shows how an agent can be logged in, and accepts the tokens that owners send. A log-in counts for all users.
-// A button contains a LogInID and the number of a way to log in. Safe for concurrent use.
+// Logins implements the buttons that log in an agent, and accepts the tokens that owners of the bot send. A log-in is
+// effective for all users of the bot. The buttons contain a LogInID and the number of a way to log in. It is safe for
+// concurrent use.
 type Logins struct {
 	service LoginService
 	lang    *lang.Choices
@@ -56,7 +58,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // by the update of the message
+	held  map[int64]heldToken // the keys are the IDs of the messages' updates
 }
 
 // sender is a user in a chat.
@@ -65,18 +67,18 @@ type sender struct {
 	user orchestrator.PersonID
 }
 
-// awaited is the expectation that a user will send a token.
+// awaited describes a token that ductor expects from a user.
 type awaited struct {
 	of    orchestrator.AgentEnv
 	way   cli.Login
 	until time.Time
 }
 
-// heldToken is a token that Take removed from a message, until Paste uses it.
+// heldToken is a token between the calls of Take and Paste for its message.
 type heldToken struct {
 	text  string
-	valid bool     // the token is complete
-	wait  *awaited // nil if ductor did not wait for a token
+	valid bool     // false if it is only a part of a token, or may not be a token
+	wait  *awaited // nil if ductor did not expect a token
 }
 
 // NewLogins returns Logins.
@@ -84,7 +86,7 @@ func NewLogins(service LoginService, l *lang.Choices, now func() time.Time) *Log
 	return &Logins{service: service, lang: l, now: now, waits: map[sender]awaited{}, held: map[int64]heldToken{}}
 }
 
-// Press handles a button.
+// Press handles a button with the action tgapi.LogInAction. data is the button's data without the action.
 func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
 	id, op, _ := strings.Cut(data, ":")
@@ -99,7 +101,7 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
-		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // the owner gets the code in a private chat
+		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // a group never shows the code
 			inChat = append(inChat, l)
 		}
 	}
@@ -122,10 +124,10 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return notice(by, page), nil
 }
 
-// nameOf returns the name of an agent with its account, for users.
+// nameOf returns the name of an agent and its account, as shown to users.
 func nameOf(p lang.Printer, of orchestrator.AgentEnv) string { return of.Account.NameOf(p, of.Agent) }
 
-// wayName returns the label of a button for a way to log in.
+// wayName returns the label of the button for a way to log in.
 func wayName(p lang.Printer, l cli.Login) string {
 	switch {
 	case l.Kind == cli.LoginByToken:
@@ -136,7 +138,7 @@ func wayName(p lang.Printer, l cli.Login) string {
 	return render.ShortLine(l.Name, render.NameLimit)
 }
 
-// others describes the ways to log in outside of the chat.
+// others explains the ways to log in that need a terminal or the configuration file.
 func others(p lang.Printer, of orchestrator.AgentEnv, ways []cli.Login) string {
 	var b strings.Builder
 	for _, l := range ways {
@@ -160,7 +162,7 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start starts a log-in. more describes the ways outside of the chat.
+// start starts a log-in, or asks the user for a token. more explains the ways to log in outside of the chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
 	more string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
@@ -198,8 +200,9 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take reports whether a message is a token, or a part of a token for which ductor waits. Take keeps the token for
-// Paste, and the caller must not store the message. A complete token ends the wait.
+// Take reports whether text is a token. While ductor waits for a token of the user, it also returns true for text that
+// may be a token. Take then keeps the token in memory for Paste, and the caller must not store the message. After a
+// complete token, ductor no longer waits.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,13 +224,13 @@ func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID
 		delete(s.waits, of)
 	}
 	if len(s.held) >= mostHeld {
-		delete(s.held, slices.Min(slices.Collect(maps.Keys(s.held)))) // drop the oldest
+		delete(s.held, slices.Min(slices.Collect(maps.Keys(s.held)))) // remove the oldest token
 	}
 	s.held[update] = h
 	return true
 }
 
-// tokenForm describes how much a text looks like a token.
+// tokenForm is the result of readToken.
 type tokenForm int
 
 const (
@@ -237,8 +240,8 @@ const (
 	wholeToken
 )
 
-// readToken finds the token in a text. It joins lines, because terminals break a long token and users copy the
-// breaks.
+// readToken finds a token in a text and removes line breaks from it. A terminal wraps long tokens, and users copy them
+// with the line breaks.
 func readToken(text string) (token string, form tokenForm) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		word := strings.TrimSpace(line)
@@ -259,8 +262,8 @@ func readToken(text string) (token string, form tokenForm) {
 	return "", noToken
 }
 
-// Paste uses the token that Take kept from a message, and returns the answer to the sender. The caller deletes the
-// message.
+// Paste uses the token that Take kept, and returns a text that answers the user. The caller must delete the message
+// with the token.
 func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64) string {
 	p := s.lang.Of(by.Conversation.Chat)
 	s.mu.Lock()

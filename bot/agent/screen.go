@@ -1,5 +1,6 @@
-// Package agent shows the screens of /context, /compact and /cmd: how full the agent's context is, and the commands
-// that the agent itself offers.
+// Package agent implements the commands /context, /compact and /cmd, and the buttons that log in agents. The commands
+// show how full the context of the conversation's agent is, compact the context, and run commands that the agent itself
+// provides.
 package agent
 
 import (
@@ -17,41 +18,41 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of this screen's buttons. A button carries a page number or the digest of a command, so it works
-// after a restart.
+// Action is the action in the data of all buttons of a Screen. The data contains the number of a page or the hash of a
+// command's name, so the buttons also work after a restart.
 const Action = "K"
 
-// Service is the part of the domain that the screen needs. *conversation.Engine implements it.
+// Service provides the functions of agents. *conversation.Engine implements it.
 type Service interface {
-	// Context returns how full the context of a conversation's agent is, if the agent reports it.
+	// Context returns how full the context of the conversation's agent is, as far as the agent reports it.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the agent's context, in a separate turn. hint describes the content that the agent should keep;
-	// it may be empty.
+	// Compact shortens the context in a separate turn. hint tells the agent which content to keep, and may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
-	// AgentCommands lists the agent's commands and skills. It returns errors.ErrUnsupported if the agent has none.
+	// AgentCommands returns the commands and skills of the conversation's agent. It returns errors.ErrUnsupported if
+	// the agent cannot list them.
 	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)
-	// RunCommand runs a command or skill in a separate turn.
+	// RunCommand runs a command or a skill in a separate turn.
 	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 }
 
-// Screen handles /context, /compact and /cmd. Safe for concurrent use.
+// Screen implements /context, /compact and /cmd. It is safe for concurrent use.
 type Screen struct {
 	Service Service
 	Lang    *lang.Choices
 }
 
-// Answer is the result of a command or a press.
+// Answer is the answer to a command or a button.
 type Answer struct {
 	tgapi.Answer
-	Handled bool // the new turn finishes the updates
+	Handled bool // a turn was started, which marks the updates as handled
 }
 
-// textAnswer returns an answer that shows a text as a page and as the short answer to the press.
+// textAnswer returns an answer with a text. The answer to a button shows the text in the message and as a notice.
 func textAnswer(text string) Answer {
 	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
 
-// Context answers "/context".
+// Context handles "/context". It describes how full the agent's context is, and the cost of the session.
 func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	r, err := s.Service.Context(ctx, by.Conversation)
 	if err != nil {
@@ -80,10 +81,9 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	return page, nil
 }
 
-// barWidth is the width of the bar in characters.
 const barWidth = 20
 
-// fillLines describes how full a context is, and its largest parts.
+// fillLines describes how full a context is, and lists its parts, largest first.
 func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	percent, known := f.Percent()
 	if !known {
@@ -110,13 +110,14 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact answers "/compact". hint is the rest of the message; it describes the content that the agent should keep.
+// Compact handles "/compact". hint is the text after the command. It tells the agent which content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// turnAnswer answers a command that started a turn. The card of the turn shows everything else.
+// turnAnswer returns the answer to a command that submitted a turn. The answer is mostly empty, because the turn has
+// its own messages.
 func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
@@ -129,7 +130,8 @@ func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (
 	return Answer{Handled: true}, nil
 }
 
-// Commands answers "/cmd". If args names a command, it runs that command. Otherwise it lists the commands.
+// Commands handles "/cmd". If args begins with the name of a command, it runs the command with the rest of args. If
+// args is empty, it lists the commands.
 func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
 	say := s.Lang.Of(p.Conversation.Chat)
 	args = strings.TrimSpace(args)
@@ -151,7 +153,7 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 	return textAnswer(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
 }
 
-// list returns the agent's commands, sorted by name.
+// list returns the commands of the agent, sorted by name.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
 	agent, list, err := s.Service.AgentCommands(ctx, in)
 	if err != nil {
@@ -173,10 +175,10 @@ func (s *Screen) refused(p lang.Printer, agent cli.Agent, err error) (Answer, er
 	return Answer{}, err
 }
 
-// maxDescription bounds a description, in characters.
+// maxDescription is the maximum length of a command's description in characters.
 const maxDescription = 100
 
-// page returns one page of the list.
+// page returns one page of the list of commands.
 func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Answer {
 	if len(list) == 0 {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}}
@@ -198,11 +200,11 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	return tgapi.Answer{Edit: tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}}
 }
 
-// Kinds of buttons.
+// Kinds of buttons. In the data, the number of a page or the hash of a command's name follows.
 const (
 	opCompact = "c"
 	opPage    = "p"
-	opOpen    = "o" // runs a command, unless it takes arguments
+	opOpen    = "o" // runs a command, or first explains its arguments if it has some
 	opRun     = "r" // runs a command without arguments
 )
 
@@ -210,7 +212,7 @@ func (s *Screen) button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Press handles a press. data is the button's data without the action.
+// Press handles a button of a Screen. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	a, err := s.press(ctx, by, data)
 	return a.Answer, err
@@ -245,7 +247,8 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 	return s.turnAnswer(say, receipt, err)
 }
 
-// arguments explains how to pass arguments to a command.
+// arguments returns the page that explains how to run a command with arguments. at is the index of the command in the
+// list.
 func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))

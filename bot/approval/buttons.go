@@ -12,14 +12,15 @@ import (
 type button struct {
 	text             string
 	op               operation
-	question, option int // see buttonData
+	question, option int // only for some operations; see buttonData
 }
 
 func (a view) button(text lang.Key, op operation) button {
 	return button{text: a.lang.Text(text), op: op}
 }
 
-// keyboard returns buttons that contain the approval's id and nonce, so they work after a restart too.
+// keyboard returns a message's buttons. Each contains the ID and the nonce of the approval, so that it works after a
+// restart of ductor too.
 func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for _, row := range rows {
@@ -37,7 +38,7 @@ func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	return k
 }
 
-// offers returns the choices for which the message has buttons.
+// offers returns the decisions for which the message has buttons.
 func (a view) offers(s *subject) []orchestrator.Choice {
 	if a.gate(s) == gateShut {
 		return nil
@@ -45,7 +46,6 @@ func (a view) offers(s *subject) []orchestrator.Choice {
 	return a.Offers()
 }
 
-// approvalButtons returns the buttons of an open approval.
 func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	if a.Request.Tool == cli.ProjectTool {
 		return a.projectButtons(s)
@@ -71,7 +71,8 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	return a.keyboard(first, edits, wider, last)
 }
 
-// approvalWords are the labels of the buttons. A plan has other labels, because allowing it starts the work.
+// approvalWords are the texts of an approval's buttons. For a plan they differ, because to approve a plan means to
+// start the work.
 type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
 func buttonWords(tool string) approvalWords {
@@ -83,8 +84,8 @@ func buttonWords(tool string) approvalWords {
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
-// projectButtons returns the buttons of a request to use a project's settings. Users can accept the settings until
-// they change, or ignore them.
+// projectButtons returns the buttons for the question whether agents may use the settings in a project's directory. If
+// users accept them, that applies until the settings change.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{a.button("approval.leave-settings", opDeny)}
 	if slices.Contains(a.offers(s), orchestrator.AllowPattern) {

@@ -8,32 +8,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of approvals and questions.
+// Action is the action in the data of all buttons of this package.
 const Action = "a"
 
-// operation is the effect of a button. If a choice creates a rule, the first press only shows the rule, and a second
-// button creates it.
+// operation is the effect of a button. To create a rule takes two buttons: the first shows the rule, and the second
+// creates it.
 type operation string
 
-// Operations. The numbers of a question and an option follow opOption.
+// Operations. After opOption, opNext and opWords, the button's data contains the index of a question; after opOption
+// also that of an option.
 const (
 	opOnce        operation = "1"
 	opShowSession operation = "s"
 	opSession     operation = "S"
 	opShowPattern operation = "p"
 	opPattern     operation = "P"
-	opEdits       operation = "e" // allow, and allow further edits without asking
+	opEdits       operation = "e" // allow, and allow all further edits without asking
 	opDeny        operation = "d"
-	opReason      operation = "r" // deny; the next message is the reason
-	opFullText    operation = "f" // send the complete text of the request
+	opReason      operation = "r" // deny; the user's next message is the reason
+	opFullText    operation = "f" // send the full text of the request
 	opBack        operation = "b"
-	opWords       operation = "w" // the next message is the answer
-	opNext        operation = "n" // show the next question, or send the answers
+	opWords       operation = "w" // the user's next message is the answer
+	opNext        operation = "n" // show the next question, or send all answers
 	opOption      operation = "o"
-	opShow        operation = "h" // on the notice of a missing approval: replace the notice by the approval
+	opShow        operation = "h" // show the approval in the message that says it may be missing
 )
 
-// choice returns the decision of the operation, or false if it does not decide.
+// choice returns the decision that the operation makes, or false if it makes none.
 func (op operation) choice() (orchestrator.Choice, bool) {
 	switch op {
 	case opOnce:
@@ -50,15 +51,15 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 	return "", false
 }
 
-// buttonData is the decoded data of a button.
+// buttonData is the data of a button.
 type buttonData struct {
 	id               orchestrator.ApprovalID
 	nonce            string
 	op               operation
-	question, option int // for opOption; opNext and opWords use question only
+	question, option int // indexes for opOption; opNext and opWords have only the question
 }
 
-// encode returns the data for a button. It returns false if the data is too long for a button.
+// encode returns the data in the format for a button, or false if it is too long.
 func (p buttonData) encode() (string, bool) {
 	what := string(p.id) + ":" + p.nonce + ":" + string(p.op)
 	switch p.op {
@@ -70,8 +71,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData parses encoded data without the action. Clients can forge data, so the caller must compare the
-// nonce.
+// parseButtonData parses the result of encode without the action. The data may be forged, so the caller must compare
+// the nonce with that of the approval.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// decidedMax bounds the description of the request after the decision, in UTF-16 units.
+// decidedMax is the maximum length of a request in the line that remains after the decision, in UTF-16 units.
 const decidedMax = 80
 
-// drawDecided shows an approval that has ended in one line: the decision and the request. The text of a plan stays,
-// because users read it while the agent follows the plan.
+// drawDecided shows a closed approval in one line, with the decision and the request. Only the text of a plan stays
+// complete, because users want to read it while the agent follows it.
 func (a view) drawDecided(user string) render.Text {
 	decision := a.drawDecision(user)
 	switch {
@@ -25,7 +25,7 @@ func (a view) drawDecided(user string) render.Text {
 	return joinLines([]render.Text{inOneLine(decision, a.shortSubject())})
 }
 
-// inOneLine appends a description of the request to the decision.
+// inOneLine returns the decision followed by a description of the request.
 func inOneLine(decision, about render.Text) render.Text {
 	between := " · "
 	if strings.HasSuffix(decision.Text, ".") || strings.HasSuffix(decision.Text, "。") {
@@ -34,8 +34,8 @@ func inOneLine(decision, about render.Text) render.Text {
 	return render.Concat(decision, render.Plain(between), about)
 }
 
-// shortSubject describes the request in short. It includes the tool's name, unless the tool runs commands or only edits
-// files.
+// shortSubject describes the request in a few words. It omits the name of the tool if the request is to run a command
+// or edit files.
 func (a view) shortSubject() render.Text {
 	req := a.Request
 	what := cmp.Or(req.Detail, req.Title, a.shortFields())
@@ -58,7 +58,7 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
-// shortFields returns the fields of a request that consists only of fields.
+// shortFields describes a request that has nothing but fields.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {
@@ -69,7 +69,7 @@ func (a view) shortFields() string {
 	return strings.Join(all, ", ")
 }
 
-// answeredQuestions returns the questions with their answers.
+// answeredQuestions returns all questions with their answers.
 func (a view) answeredQuestions() render.Text {
 	var all []render.Text
 	for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {

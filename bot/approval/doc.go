@@ -1,4 +1,4 @@
-// Package approval is the screen on which users decide about approvals and answer agents' questions. Each approval has
-// a message, which changes as users press its buttons or reply to it. The package does not determine who may decide,
-// and does not carry out decisions.
+// Package approval shows agents' requests for approval and their questions in a chat. Each has a message with buttons,
+// which changes as users press them or reply to it. The package passes the users' decisions on to its Service, which
+// decides who may make them and carries them out.
 package approval

@@ -11,36 +11,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is the users' progress with an open approval: the page that its message shows, the answers so far, and the
-// user whose words it expects. The journal stores everything except secret words.
+// draft contains the input of users for an open approval, until they send it. The database stores it, except for secret
+// answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
+	View     operation             `json:"view,omitempty"` // the shown page: an operation such as opReason, or ""
 	Question int                   `json:"question,omitempty"`
-	Picks    map[int][]int         `json:"picks,omitempty"`   // chosen options by question
-	Words    map[int]string        `json:"words,omitempty"`   // answers in the user's words by question
-	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words the approval expects
-	Until    time.Time             `json:"until,omitzero"`    // end of this wait
-	Updates  []int64               `json:"updates,omitempty"` // newest updates that the draft has applied
-	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text and may allow it
-	Pinned   int                   `json:"pinned,omitempty"`  // the pinned message; 0 for none
+	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
+	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
+	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose next message is the reason or answer
+	Until    time.Time             `json:"until,omitzero"`    // until when From's messages count as that
+	Updates  []int64               `json:"updates,omitempty"` // IDs of the last updates that changed the draft
+	Opened   bool                  `json:"opened,omitempty"`  // a user has read the full text
+	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is
 
-	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files named in Words, by question
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // attached to the typed answers, by question
 }
 
-// wordsPatience limits how long an approval waits for a user's words. Later messages are prompts.
+// wordsPatience is how long the user's next message counts as the reason or answer. After that, it is a prompt.
 const wordsPatience = 10 * time.Minute
 
-// listen starts waiting for the words of a user.
+// listen makes the next message of a user the reason or answer.
 func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits reports whether the approval expects words from a user, in the next message or in a reply.
+// waits reports whether the next message of a user is the reason or answer.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether an update was already applied. If not, it records the update as applied.
+// applied reports whether one of the updates has already changed the draft. If not, it remembers them.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -50,10 +50,11 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept limits the recorded updates of a draft. The next process repeats fewer updates than that after a crash.
+// updatesKept is how many updates a draft remembers. After a crash, the next process repeats fewer than that.
 const updatesKept = 32
 
-// toggle selects an option of the current question. If the question allows several, a second call deselects it.
+// toggle selects an option of the current question. If several options are allowed and this one is selected, toggle
+// deselects it.
 func (d *draft) toggle(q cli.Question, option int) {
 	if d.Picks == nil {
 		d.Picks = make(map[int][]int)
@@ -72,7 +73,7 @@ func (d *draft) toggle(q cli.Question, option int) {
 	d.Picks[d.Question] = append(slices.Clone(picks), option)
 }
 
-// say answers the current question in the user's own words. files are the files that the words name.
+// say sets a typed answer to the current question, with the files that the user attached.
 func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachment) {
 	if d.Words == nil {
 		d.Words = make(map[int]string)
@@ -86,7 +87,7 @@ func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachmen
 	}
 }
 
-// answer returns the current answer to a question.
+// answer returns the answer to question i so far: selected options, and the typed answer.
 func (d draft) answer(i int, q cli.Question) []string {
 	var out []string
 	for _, p := range slices.Sorted(slices.Values(d.Picks[i])) {
@@ -108,7 +109,7 @@ func (d draft) answers(questions []cli.Question) [][]string {
 	return out
 }
 
-// verdict returns the verdict that answers the questions.
+// verdict returns the decision that answers all questions.
 func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
 	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
@@ -117,12 +118,12 @@ func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	return v
 }
 
-// complete reports whether every question has an answer.
+// complete reports whether all questions have an answer.
 func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
-// forward moves to the next question. It returns true if no question is left.
+// forward moves to the next question. It returns true if the current question is the last.
 func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true
@@ -131,7 +132,7 @@ func (d *draft) forward(a orchestrator.Approval) bool {
 	return false
 }
 
-// encode returns the draft without secret words.
+// encode returns the draft as JSON, without secret answers.
 func (d draft) encode(questions []cli.Question) ([]byte, error) {
 	d.Words = maps.Clone(d.Words)
 	maps.DeleteFunc(d.Words, func(i int, _ string) bool { return i >= len(questions) || questions[i].Secret })
@@ -151,7 +152,7 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 		return draft{}, fmt.Errorf("decode a draft: %w", err)
 	}
 	d.Question = max(min(d.Question, len(questions)-1), 0)
-	// After a restart the user must enter this secret again.
+	// Secrets are not stored, so users must enter them again after a restart.
 	for i, q := range questions {
 		if q.Secret && d.Question > i && len(d.answer(i, q)) == 0 {
 			d.Question = i

@@ -7,17 +7,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// effect is the effect of a press on a draft.
+// effect describes the change of a draft by a button.
 type effect int
 
 const (
 	nothing effect = iota
 	changed
-	answeredLast // an answer changed, and no question is left
+	answeredLast // an answer changed, and all questions are answered
 )
 
-// press applies a button to a draft, without making a decision. If the press has no effect, press returns a short
-// answer for the user.
+// press handles a button that changes only the draft. If it changes nothing, press also returns a short text that tells
+// the user why.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
@@ -36,7 +36,7 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	return changed, ""
 }
 
-// pressQuestion selects options and moves forward and back.
+// pressQuestion handles the buttons of a question.
 func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]

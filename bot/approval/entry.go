@@ -16,31 +16,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry is one approval with its messages. The lock of Screen guards it. The screen drops an entry when the approval
-// has ended and the chat shows its end.
+// entry contains everything about one approval that is shown in a chat. Screen.mu guards it. It is dropped after the
+// chat shows the decision.
 type entry struct {
-	// These fields never change.
+	// These fields do not change.
 	id       orchestrator.ApprovalID
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // note that message may be missing; nil unless its outcome is unknown
-	reminder *message.Message // points users to message while the approval waits
+	notice   *message.Message // says that message may be missing in the chat; used if Telegram did not confirm message
+	reminder *message.Message // reminds users of the open approval with a reply to message
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool        // draft was read from the journal
-	pinAsked int         // id of the message to pin, or pinRefused
-	timer    *time.Timer // fires the reminder; nil if none is due
+	loaded   bool        // draft was read from the database
+	pinAsked int         // ID of the message that was or will be pinned, or pinRefused
+	timer    *time.Timer // sends the reminder; nil if that is not planned
 }
 
-// pinRefused is the value of entry.pinAsked after Telegram rejected a pin, because the bot may not pin in this chat.
+// pinRefused means that the bot may not pin messages in this chat.
 const pinRefused = -1
 
-// keyPrefix starts the keys of approvals' messages.
+// keyPrefix is the prefix of the database keys of all messages in this package.
 const keyPrefix = "approval/"
 
-// idOf returns the approval that belongs to a message key, or "".
+// idOf returns the ID of the approval in a message's database key, or "" if the message does not belong to an approval.
 func idOf(key string) orchestrator.ApprovalID {
 	rest, _ := strings.CutPrefix(key, keyPrefix)
 	if rest == key {
@@ -50,7 +50,8 @@ func idOf(key string) orchestrator.ApprovalID {
 	return orchestrator.ApprovalID(id)
 }
 
-// entryOfLocked returns the entry of an approval. A new entry continues with the messages that are already in the chat.
+// entryOfLocked returns the entry of an approval. It creates one if necessary; messages from before a restart are used
+// again.
 func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
@@ -77,7 +78,7 @@ func (s *Screen) open(e *entry, suffix string,
 
 func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
-// push makes the chat show the current state of an approval.
+// push updates the message of an approval in the chat.
 func (s *Screen) push(e *entry) {
 	s.mu.Lock()
 	attached, open := s.service != nil, e.open()
@@ -85,13 +86,13 @@ func (s *Screen) push(e *entry) {
 	if attached {
 		e.message.Update(outbox.Awaited)
 	}
-	if attached && !open { // the approval is over, so its reminder goes
+	if attached && !open { // delete the reminder
 		e.reminder.Update(outbox.Awaited)
 	}
 }
 
-// called updates the entry after a call. It updates the notice, whose text depends on the message. If the approval
-// has ended and the chat shows its end, called drops the entry.
+// called is called after a request to Telegram about message m. If Telegram did not confirm the approval's message, it
+// sends the notice. If the approval is closed and the chat shows that, it drops the entry a little later.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -113,12 +114,12 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept limits the number of finished approvals that the screen remembers. If a user presses a button just after
-// the decision, the screen then sees that the message is up to date, and makes no edit.
+// overKept is how many closed approvals stay in memory. If a user presses a button just after the decision, the screen
+// then knows that the message needs no edit.
 const overKept = 16
 
-// content returns the current content of an approval's message. If the approval has ended, the message may only be
-// edited, not sent.
+// content returns the current content of the approval's message. The message of a closed approval is edited, but not
+// sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err
@@ -137,15 +138,16 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 	return c, nil
 }
 
-// drawLocked returns the content that the message shows.
+// drawLocked returns the text and the buttons of the approval's message.
 func (s *Screen) drawLocked(e *entry) (c message.Content) {
 	c.Text, c.Keyboard = s.view(e.approval).draw(e.draft, s.nameOfLocked(e.approval))
 	c.Mark = c.Digest()
 	return c
 }
 
-// missing returns the notice about a message that may not have arrived. The screen does not send the approval again
-// without a user's request. A button on the notice turns the notice into the approval.
+// missing returns the notice that an approval's message may be missing in the chat. A button on it shows the approval
+// in its place. The approval is not sent a second time without that, because two messages with the same buttons would
+// be confusing.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
@@ -165,8 +167,8 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	}, nil
 }
 
-// promptOf returns the prompt's message, to which the approval's message replies. In a group, several users may send
-// prompts at the same time.
+// promptOf returns the ID of the prompt's message in a group, so that the approval replies to it: several users may
+// send prompts at the same time. It returns 0 in a private chat.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
@@ -178,7 +180,7 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	return st.Running.Message
 }
 
-// enter returns the entry of an approval, with its draft and the states of its messages loaded.
+// enter returns the entry of an approval after loading everything that is stored about it.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -186,12 +188,12 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }
 
-// draftKey returns the journal key of a draft.
+// draftKey returns the database key of a draft.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the draft of the previous process, once. If no user has changed a message since it was sent, the chat
-// shows its first content, and no edit is needed. But if the group may have become a supergroup, load forces an edit:
-// its result shows whether the group has.
+// load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load
+// also records that the message needs no edit. An exception is a group that may have become a supergroup meanwhile: the
+// result of an edit shows whether it has.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -224,12 +226,10 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroupBound is greater than the ids of all supergroups, which are -100 followed by at least ten digits. Ids of
-// other groups are greater than supergroupBound.
+// supergroupBound separates the IDs of supergroups, which are less, from those of other groups, which are greater.
 const supergroupBound = -1_000_000_000_000
 
-// changeDraft applies f to an entry's draft, saves the draft and shows it. If f returns false, changeDraft neither
-// saves nor shows the draft.
+// changeDraft changes the draft with f, stores it and shows it. If f returns false, nothing is stored or shown.
 func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -242,7 +242,7 @@ func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) boo
 	return d, err
 }
 
-// saveDraft is like changeDraft, for fields of the draft that the message does not show.
+// saveDraft is like changeDraft, but does not show the draft.
 func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
@@ -262,8 +262,9 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 	return d, nil
 }
 
-// adoptMessage records the message of a pressed button as the approval's message, if ductor did not know whether that
-// message had arrived. It adopts the notice only if the user asks to show the approval there.
+// adoptMessage is called with the ID of the message whose button was pressed. If Telegram has not confirmed the
+// approval's message, the screen now knows that this is the message. If it is the notice instead, the approval takes
+// the place of the notice, but only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -282,7 +283,8 @@ func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operatio
 	return nil
 }
 
-// correct shows that an approval has ended. It also corrects another message that still has buttons of the approval.
+// correct shows that an approval is closed. id is a message with buttons of that approval. If it is not the current
+// message, it is edited too.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -297,7 +299,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	s.push(e)
 }
 
-// correctOther corrects another message that still has buttons of the approval.
+// correctOther edits an old message that still has buttons of the approval.
 func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	var other *message.Message
 	other = s.o.Messages.Open(message.Spec{
@@ -310,10 +312,11 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	other.Update(outbox.Awaited)
 }
 
-// remindAfter is the time until the reminder of an approval that does not expire.
+// remindAfter is when users are reminded of an approval that does not expire.
 const remindAfter = 15 * time.Minute
 
-// remindAt returns the time of an approval's reminder: halfway to its expiry, or remindAfter if it does not expire.
+// remindAt returns when to send the reminder: after half of the time until the approval expires, or after remindAfter
+// if it does not expire.
 func remindAt(a orchestrator.Approval) time.Time {
 	if a.Expires.IsZero() {
 		return a.Asked.Add(remindAfter)
@@ -321,7 +324,7 @@ func remindAt(a orchestrator.Approval) time.Time {
 	return a.Asked.Add(a.Expires.Sub(a.Asked) / 2)
 }
 
-// scheduleLocked starts the reminder's timer if the approval waits, and stops it otherwise.
+// scheduleLocked starts the timer for the reminder if the approval is open, and stops it otherwise.
 func (s *Screen) scheduleLocked(e *entry) {
 	switch {
 	case !e.open() && e.timer != nil:
@@ -333,7 +336,7 @@ func (s *Screen) scheduleLocked(e *entry) {
 	}
 }
 
-// reminderContent returns the content of an approval's reminder. The reminder is deleted when the approval is decided.
+// reminderContent returns the reminder of an open approval. After the decision, it makes Messages delete the reminder.
 func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	s.mu.Lock()
@@ -343,7 +346,7 @@ func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, 
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
 		return message.Content{Lifecycle: message.DeleteWhenDone}, nil
-	case a.WhyClosed(now) != nil, shown == 0: // the approval is about to expire, or has no message to point to
+	case a.WhyClosed(now) != nil, shown == 0: // about to expire, or not in the chat
 		return message.Content{}, outbox.ErrNotNeeded
 	}
 	agent := render.AgentName(p, a.Agent)

@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Limits of white space. Longer runs would push text out of view.
+// Maximum number of line breaks or spaces in a row. Requests could use more to hide text from the user.
 const (
 	newlinesMost = 3
 	blanksMost   = 40
@@ -18,7 +18,7 @@ const (
 
 var blankRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \n]{2,}`) })
 
-// folded replaces long runs of white space in s by their length. It reports whether it replaced any.
+// folded replaces long sequences of white space by a description with their length. It reports whether it replaced any.
 func folded(s string) (text string, cut bool) {
 	text = blankRun().ReplaceAllStringFunc(s, func(run string) string {
 		shown, long := foldedRun(run)
@@ -41,13 +41,13 @@ func foldedRun(run string) (string, bool) {
 	return lines + indent, cut
 }
 
-// short returns s on one line, with invisible characters spelled out, cut at limit.
+// short returns s on one line and shortened to limit. Invisible characters are replaced by visible escapes.
 func short(s string, limit int) string {
 	return render.ShortLine(render.Revealed(s), limit)
 }
 
-// inLine returns s on one line, with line breaks and long runs of blanks spelled out. It returns false if it omits a
-// part of s.
+// inLine is like short, but also makes line breaks and long sequences of spaces visible. It returns false if the result
+// omits a part of s.
 func inLine(s string, limit int) (string, bool) {
 	s, cut := folded(strings.TrimSpace(render.Revealed(s)))
 	s = strings.ReplaceAll(s, "\n", "⏎")
@@ -55,11 +55,11 @@ func inLine(s string, limit int) (string, bool) {
 	return short, !cut && short == s
 }
 
-// maxLines is the maximum number of lines that the chat shows of a text.
+// maxLines is the maximum number of lines in a text that is not shown in full.
 const maxLines = 40
 
-// middle removes the middle of s if s is longer than limit or has too many lines. It preserves the end, because the
-// end of a command can matter most. It reports whether it removed anything.
+// middle replaces the middle of a long text by a line with the length of the hidden part. It keeps the end, because the
+// end of a command can be the dangerous part. It reports whether anything is hidden.
 func middle(p lang.Printer, s string, limit int) (string, bool) {
 	s, cut := folded(s)
 	if lines := strings.Split(s, "\n"); len(lines) > maxLines {
@@ -73,9 +73,9 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		return s, cut
 	}
 	runes := []rune(s)
-	limit = max(limit-50, 0) // room for the line about the cut
+	limit = max(limit-50, 0) // space for the line in the middle
 	head, tail := limit*2/3, limit/3
-	// Characters beyond the basic plane count twice, so cut s a little more.
+	// Some characters count as two units, so keep fewer characters.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

@@ -11,11 +11,11 @@ import (
 	"ductor/lang"
 )
 
-// fullTextMax is the maximum number of messages of a full text.
+// fullTextMax is the maximum number of messages for the full text of a request.
 const fullTextMax = 16
 
-// fullText returns the complete request in at most fullTextMax messages. If the request is longer, it adds one
-// message that reports this.
+// fullText returns the complete request as several messages. If they are more than fullTextMax, the last one says that
+// the rest is missing.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {
@@ -60,12 +60,13 @@ func (a view) fullApproval() []render.Text {
 	return append(lines, a.fullRules()...)
 }
 
-// shownFields returns the fields that mean something to a user. The other fields identify the request for the agent.
+// shownFields returns the fields that are relevant to users. The others only identify the request for the agent.
 func shownFields(all []cli.Field) []cli.Field {
 	return slices.DeleteFunc(slices.Clone(all), func(f cli.Field) bool { return f.Weight == cli.LabelField })
 }
 
-// fullFields returns a line for each field. It indents further lines of a value, so that they cannot pass for fields.
+// fullFields returns the fields, one per line. Further lines of a value are indented, so that they cannot be mistaken
+// for other fields.
 func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -75,7 +76,7 @@ func fullFields(p lang.Printer, fields []cli.Field) string {
 	return b.String()
 }
 
-// fullRules returns the rules that the approval's message shows only in part.
+// fullRules returns those rules that the approval's message shows only in part.
 func (a view) fullRules() (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := a.shownRule(rule); cut {
@@ -96,7 +97,7 @@ func fullQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// fullTextTooLong reports whether fullText cuts anything.
+// fullTextTooLong reports whether fullText omits a part of the request.
 func (a view) fullTextTooLong() bool {
 	req := a.Request
 	texts := []string{req.Detail, req.Title, req.Reason}
@@ -114,7 +115,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // fits into a message or two, even if many characters must be spelled out
+	case bytes < render.MessageLimit: // fits into two messages even if many characters are replaced by escapes
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

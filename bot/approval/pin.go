@@ -9,10 +9,10 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// pinAfter is how long an approval must wait before the screen pins it. Users decide most approvals sooner.
+// pinAfter is how long an approval must be open before its message is pinned. Most are decided sooner.
 const pinAfter = 10 * time.Second
 
-// pin pins the message of an open approval, and unpins it when the approval is over.
+// pin pins the message of an open approval after pinAfter, and unpins it as soon as the approval is closed.
 func (s *Screen) pin(e *entry) {
 	if s.o.Pins == nil {
 		return
@@ -27,15 +27,15 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // pin later: a call in the outbox would delay ductor's shutdown
+	case open: // use a timer instead of a delayed request, which would delay the shutdown
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)
 	}
 }
 
-// postPin posts a call that pins or unpins a message of an approval. Unpinning has priority, because a pinned message
-// asks users to decide.
+// postPin asks the outbox to pin or unpin a message. Unpinning is more urgent, because a pinned message asks users to
+// decide.
 func (s *Screen) postPin(e *entry, id int, pin bool) {
 	priority := outbox.Housekeeping
 	if !pin {
@@ -52,8 +52,8 @@ func (s *Screen) postPin(e *entry, id int, pin bool) {
 	})
 }
 
-// makePin pins or unpins a message. It records a pin in the journal first, so that the next process can unpin the
-// message.
+// makePin pins or unpins a message. It stores the ID before it pins, so that the next process can unpin the message
+// after a crash.
 func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error {
 	s.mu.Lock()
 	open, was := e.open(), e.draft.Pinned
@@ -80,7 +80,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 	return outbox.ErrNotNeeded
 }
 
-// recordPin records which message is pinned. 0 means none.
+// recordPin stores the ID of the pinned message, or 0 if none is pinned.
 func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		d.Pinned = id

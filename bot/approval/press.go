@@ -11,17 +11,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Press is a press of a button.
+// Press describes a button that a user pressed.
 type Press struct {
 	By      orchestrator.Press
 	Name    string // name of the user
-	Message int    // the message with the button
+	Message int    // ID of the message with the button
 }
 
-// Press handles a press of a button with the action Action. data is the button's data without the action. Press
-// returns the short answer to the press. If the button asks for the full text, Press also returns it; the caller
-// sends it as replies to the message. A press that is too late, by the wrong user or from another conversation
-// changes nothing, and the answer explains why.
+// Press handles a button whose action is Action. data is the rest of the button's data. Press returns the short text
+// that Telegram shows after the press. If the user asked for the full text, Press returns it in fullText, and the
+// caller must send it as replies. If the press comes too late, from another conversation, or from a user who may not
+// decide, nothing changes, and answer explains the reason.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -54,7 +54,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	return answer, nil, err
 }
 
-// pressed handles a press by a user who may decide the approval.
+// pressed handles a button. The caller has checked that the user may decide.
 func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	pressed buttonData) (string, error) {
 	if choice, decides := pressed.op.choice(); decides {
@@ -70,8 +70,8 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide passes a decision to the service, which shows the result. If another message still shows the approval as
-// open, decide corrects that message. If the approval stays open, decide shows the draft.
+// decide passes the user's decision to the service, which shows the result through Show. It also edits the message with
+// the given ID if that is an old message of the approval. If the decision is not accepted, it shows the draft again.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
@@ -82,7 +82,7 @@ func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, 
 	return now, err
 }
 
-// decideByPress decides, and returns the answer to the press.
+// decideByPress calls decide, and returns the short text that Telegram shows after the press.
 func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	v orchestrator.Verdict) (string, error) {
 	say := s.o.Lang.Of(e.conv.Chat)
@@ -100,8 +100,8 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	return say.Text("approval.is-denied"), nil
 }
 
-// refusal explains to the user why nothing changed. state is the state of the approval. If users cannot fix the
-// error, refusal returns it.
+// refusal returns a text that tells the user why a decision was not accepted. state is the current state of the
+// approval. For unexpected errors, it returns err.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	for _, r := range []struct {
 		is   error
@@ -125,7 +125,7 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 	return "", err
 }
 
-// decidedBefore describes how an approval was decided before a press.
+// decidedBefore describes how the approval was decided before.
 func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	switch state {
 	case orchestrator.ApprovalAllowed:
@@ -136,8 +136,8 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen explains why a user who has not opened the full text cannot allow the approval. It returns "" if the user
-// can.
+// unseen returns a text if the user must read the full text before allowing the request, or may not allow it at all. It
+// returns "" otherwise.
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
@@ -155,12 +155,12 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	return ""
 }
 
-// openFullText returns the full text of the approval, once for each press.
+// openFullText records that the user has read the full text, and returns it. Only the first press gets the text.
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
 	p Press) (string, []render.Text, error) {
 	again := false
 	_, err := s.changeDraft(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
+		if d.applied(p.By.Updates) { // handled by the previous process before it crashed
 			return false
 		}
 		again = d.Opened
@@ -176,14 +176,14 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	return "", s.view(a).fullText(), nil
 }
 
-// advance handles a press that changes the draft. If the press answers the last question, advance decides before the
-// chat shows that answer as a draft.
+// advance handles a button that changes the draft. If all questions are answered then, it sends the answers as the
+// decision.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
+		if d.applied(p.By.Updates) { // handled by the previous process before it crashed
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Sizes of a question's parts in UTF-16 units, and the maximum number of options with a button.
+// Maximum lengths of the parts of a question in UTF-16 units, and the maximum number of buttons for options.
 const (
 	questionMax       = 900
 	optionsMax        = 16
@@ -20,7 +20,7 @@ const (
 	answersShown      = 3
 )
 
-// drawQuestion shows one question at a time, with a button for each option.
+// drawQuestion shows the current question with a button for each option.
 func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain(a.headline(d.Question))}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
@@ -46,7 +46,7 @@ func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	return fitting(lines), a.questionButtons(d)
 }
 
-// headline returns the first line of the message.
+// headline returns the first line of a question's message.
 func (a view) headline(question int) string {
 	agent := render.AgentName(a.lang, a.Agent)
 	if len(a.Questions) < 2 {
@@ -55,7 +55,7 @@ func (a view) headline(question int) string {
 	return a.lang.Text("approval.asks-one-of", agent, question+1, len(a.Questions))
 }
 
-// fitting joins lines to one message and cuts its end if it is too long.
+// fitting joins lines to the text of a message, and shortens it if necessary.
 func fitting(lines []render.Text) render.Text {
 	return render.AsMessage(render.Shorten(separated(lines), render.MessageLimit))
 }
@@ -67,13 +67,13 @@ func answerAt(answers [][]string, i int) []string {
 	return nil
 }
 
-// givenAnswer shows a question and its answer, one line each.
+// givenAnswer returns a line with a question and a line with its answer.
 func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
 	given := render.Styled(render.Bold, shownAnswer(p, q, answer))
 	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), given)
 }
 
-// shownAnswer returns an answer as users see it, without secrets.
+// shownAnswer returns an answer as text. Secrets are replaced by dots.
 func shownAnswer(p lang.Printer, q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
@@ -102,7 +102,7 @@ func (a view) optionLabel(o cli.Option) string {
 	return a.lang.Text("approval.no-name")
 }
 
-// wordsHint explains how to answer in the user's own words.
+// wordsHint explains how to type an answer. It returns "" if the question accepts only its options.
 func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
@@ -149,7 +149,7 @@ func (a view) questionButtons(d draft) tgapi.Keyboard {
 	return a.keyboard(append(rows, last)...)
 }
 
-// questionCut reports whether the chat shows only a part of the question.
+// questionCut reports whether the message omits a part of the question.
 func (a view) questionCut(q cli.Question) bool {
 	_, cut := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	_, header := inLine(q.Header, optionLabelMax)
@@ -160,7 +160,7 @@ func (a view) questionCut(q cli.Question) bool {
 	})
 }
 
-// takesWords reports whether users may answer a question in their own words.
+// takesWords reports whether users may type an answer.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
 func (a view) nextLabel(d draft) lang.Key {

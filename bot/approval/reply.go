@@ -13,40 +13,40 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a user's text message.
+// Message is a message from a user that may belong to an approval.
 type Message struct {
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole
-	ReplyTo      int // 0 for none
+	ReplyTo      int // ID of the message that it replies to; 0 if it does not
 	Text         string
-	Plain        string                    // Text without the Markdown of its formatting, because a secret has none
-	Files        []orchestrator.Attachment // files of the message
+	Plain        string // Text without Markdown, for secrets
+	Files        []orchestrator.Attachment
 	Updates      []int64
-	Private      bool // it is in a private chat
+	Private      bool // sent in a private chat
 	Arrived      time.Time
 }
 
-// Outcome is the result of Reply.
+// Outcome is the result of Screen.Reply.
 type Outcome struct {
 	Handling Handling
 	Text     string
-	Secret   bool // the message contains a secret: delete it and do not store it
-	// Guessed means that the message answered the only open question without being a reply to it.
+	Secret   bool // the message contains a secret: delete it from the chat, and do not store it
+	// Guessed means that the message is no reply, but was used as the answer because only one question is open.
 	Guessed bool
 }
 
-// Handling is how the caller continues with a message after Reply.
+// Handling is the result of Screen.Reply. It decides how the caller treats the message.
 type Handling int
 
 const (
-	TreatAsPrompt Handling = iota // as a prompt, with Text as its context
-	Ignore                        // do nothing: its updates are handled, or stay in the inbox for the next process
-	MarkHandled                   // mark it handled, and send Text to the user unless it is empty
+	TreatAsPrompt Handling = iota // use it as a prompt; Text belongs before it
+	Ignore                        // do nothing: it is marked as handled, or left to the next process
+	MarkHandled                   // mark it as handled, and send Text to the user unless it is empty
 )
 
-// Reply uses a message as the reason of a denial or the answer to a question. The message must reply to the message
-// that asks, or its user must have pressed a button to write something.
+// Reply uses a message as the reason of a denial or as the answer to a question, if it is one: it replies to the
+// message with the approval, or the user pressed a button that asks for it, or a single question is open.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -72,7 +72,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	return o
 }
 
-// addressee returns the approval that a message may be meant for, or nil.
+// addressee returns the approval to which a message may belong, or nil.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
 		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
@@ -82,7 +82,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		return nil, orchestrator.Approval{}, err
 	}
 	if idOf(key) == "" {
-		// The user may reply before Telegram has answered the call that sent the message.
+		// The user may be faster than Telegram's confirmation of the message that they reply to.
 		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
 			return s.current(ctx, m, e)
 		}
@@ -99,8 +99,8 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	return e, approval, err
 }
 
-// current returns an entry's approval in its current state. It returns nil if e is nil, the approval is not open, or
-// the user may not decide it.
+// current returns the current state of an entry's approval. It returns nil if e is nil, if the approval is closed, or
+// if the user may not decide it.
 func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orchestrator.Approval, error) {
 	if e == nil {
 		return nil, orchestrator.Approval{}, nil
@@ -112,9 +112,8 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 	return e, approval, nil
 }
 
-// listening returns the open approval that waits for a user's next message, or nil. If several wait, it returns the
-// approval whose button the user pressed last. After a restart, an approval waits again once its message has been
-// edited.
+// listening returns the approval for which the user pressed a button that asks for text, or nil. Of several, it returns
+// that with the last press. After a restart it knows an approval only when that has been shown again.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +127,9 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question of a private chat, or nil if the message cannot be its answer. The
-// message must come after the question and have no file. The question must accept words and not ask for a secret.
+// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer,
+// because it is older than the question or has a file, or because the question asks for a secret or accepts only its
+// options.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +157,15 @@ func hasSecret(questions []cli.Question) bool {
 	return slices.ContainsFunc(questions, func(q cli.Question) bool { return q.Secret })
 }
 
-// optionOf returns the index of the option that a text names, or -1.
+// optionOf returns the index of the option with the given label, or -1.
 func optionOf(q cli.Question, text string) int {
 	return slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(text))
 	})
 }
 
-// denyWithReason denies the request. The reason is the message that the bot asked the user for.
+// denyWithReason denies the request if the user pressed the button that asks for a reason. The reason is the text of
+// the message.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	switch {
 	case !d.waits(m.User, s.o.Now()):
@@ -176,8 +177,9 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	return s.decideByReply(ctx, m, e, a, denial)
 }
 
-// denyAndPrompt denies the request and makes the reason a prompt, for agents that cannot read a reason. If ductor
-// dies in between, the next process finds that this message denied the request, and continues with the prompt.
+// denyAndPrompt is for agents that do not accept a reason. It denies the request, and makes the caller send the reason
+// to the agent as a prompt. If ductor crashes in between, the next process finds the denial and continues with the
+// prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -188,7 +190,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	// Press.Updates stays empty, because the new prompt marks the message's updates as handled.
+	// Updates is empty, because the prompt marks the update as handled.
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	stands := again || errors.Is(err, orchestrator.ErrNotTold)
@@ -199,7 +201,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
-// decideByReply decides with the words of a message.
+// decideByReply calls decide with the content of a message.
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
 	v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
@@ -209,7 +211,7 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 	return Outcome{Handling: Ignore}
 }
 
-// notDecided explains why a message decided nothing.
+// notDecided returns the outcome with a text that tells the user why nothing was decided.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -223,7 +225,7 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 	return Outcome{Handling: MarkHandled, Text: text}
 }
 
-// answerQuestion answers the current question with the words of a message.
+// answerQuestion uses a message as the answer to the current question.
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := hasSecret(a.Questions)
 	if secret {
@@ -241,7 +243,7 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 	return out
 }
 
-// answer stores the words of a message as the answer to the current question. After the last question it decides.
+// answer adds a typed answer to the draft. If all questions are answered then, it sends the answers as the decision.
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
@@ -250,7 +252,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Handling: MarkHandled, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // decide before the chat shows the last answer
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // do not show the draft yet, because the decision may follow
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false

@@ -15,43 +15,41 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service provides approvals and carries out decisions.
+// Service knows the approvals and carries out decisions.
 type Service interface {
 	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
-// Pins pins messages in chats without a sound. *tgapi.Client implements it.
+// Pins pins messages without notifying users. *tgapi.Client implements it.
 type Pins interface {
 	Pin(ctx context.Context, chat int64, message int) error
 	Unpin(ctx context.Context, chat int64, message int) error
 }
 
-// Options configures a Screen. Outbox, Pins and Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Outbox   *outbox.Outbox          // makes the calls of Pins
-	Pins     Pins                    // nil: pin nothing
-	Quiet    func(at time.Time) bool // reports whether reminders are silent; nil: never
+	Outbox   *outbox.Outbox          // makes the requests of Pins; may be nil if Pins is
+	Pins     Pins                    // nil: do not pin
+	Quiet    func(at time.Time) bool // reports whether reminders must make no sound at that time; nil: never
 	Journal  orchestrator.CardStore
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions, each in its own message. It edits the message when the approval changes, and
-// removes the buttons after the decision. It sends nothing before Attach. Safe for concurrent use.
+// Screen shows approvals and questions, each in its own message, and handles the answers of users. It sends nothing
+// before Attach. It is safe for concurrent use.
 type Screen struct {
 	o Options
 
 	mu      sync.Mutex
-	service Service // nil before Attach
+	service Service // nil until Attach
 	entries map[orchestrator.ApprovalID]*entry
-	over    []*entry                         // finished approvals whose end the chat shows, oldest first
+	over    []*entry                         // closed approvals that are still in entries, oldest first
 	names   map[orchestrator.PersonID]string // names of users who pressed a button
 }
 
-// New returns a Screen.
 func New(o Options) *Screen {
 	return &Screen{
 		o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
@@ -60,7 +58,7 @@ func New(o Options) *Screen {
 
 func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }
 
-// Attach sets the service and starts sending. Call it once, before Press and Reply.
+// Attach sets the service and starts to send messages. It must be called once, before Press and Reply.
 func (s *Screen) Attach(service Service) {
 	s.mu.Lock()
 	s.service = service
@@ -71,7 +69,7 @@ func (s *Screen) Attach(service Service) {
 	}
 }
 
-// Show shows an approval or its new state. It does not wait for the network.
+// Show shows the current state of an approval. It does not wait for the request to Telegram.
 func (s *Screen) Show(a orchestrator.Approval) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -81,9 +79,8 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// MoveGroup moves the open approvals of a group whose id has changed. chat is the old id. MoveGroup edits the
-// messages in the old group. Telegram rejects the edits with an error that contains the new id, and each message then
-// moves to the new group.
+// MoveGroup is called after a group got a new chat ID. chat is the old ID. It edits the messages of open approvals in
+// the old chat. Telegram rejects these edits and returns the new ID, and the messages are then sent there.
 func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -95,9 +92,8 @@ func (s *Screen) MoveGroup(chat int64) {
 	}
 }
 
-// WaitingHint returns the note that an agent waits for its user, or "" if no agent does. A message answers the agent
-// only if it replies to the question, or if the user pressed a button that asks for words. It also answers the
-// question that onlyQuestion returns.
+// WaitingHint returns a text for a queued prompt: an agent waits for the user's decision, and the prompt is not taken
+// as that. It returns "" if no approval is open in the conversation.
 func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +105,8 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation to which an approval belongs. in is the conversation that shows the approval's
-// message. The two differ if the topic is gone or the group has moved. home does not compare message ids, because a
-// press may arrive before Telegram has answered the call that sent the message.
+// home returns the conversation of an approval. in is the conversation in which its message is shown. They differ if
+// the topic was deleted or the group has a new ID.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
@@ -128,10 +123,10 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	return in
 }
 
-// namesKept limits the number of remembered names.
+// namesKept is the maximum number of names in Screen.names.
 const namesKept = 1024
 
-// remember stores the name of a user who pressed a button, for the description of the decision.
+// remember stores the name of a user who pressed a button. The message shows it after the decision.
 func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +136,7 @@ func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.names[p] = name
 }
 
-// nameOfLocked returns the name of the user who decided if the chat is a group, and "" otherwise.
+// nameOfLocked returns the name of the user who decided, for groups. It returns "" in a private chat.
 func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""

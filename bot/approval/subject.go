@@ -12,30 +12,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of an approval's parts, in UTF-16 units. If less room is left, a part shows less.
+// Maximum lengths of the parts of a request in UTF-16 units, and maximum numbers of changes and links.
 const (
-	subjectMax = 3300 // all parts together; leaves room for the rest of the message
+	subjectMax = 3300 // all parts together, so that the message has space for the rest
 	detailMax  = 1200
-	diffMax    = 1200 // all changes together
+	diffMax    = 1200 // for all changes together
 	changesMax = 5
 	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
-	widerMax   = 900 // all fields that ask for additional rights
-	plainMax   = 900 // all other fields
+	widerMax   = 900 // for all fields that ask for additional rights
+	plainMax   = 900 // for all other fields
 	pathMax    = 200
 )
 
-// subject is the description of a request in its message. No line mixes words of the bot with words of the agent,
-// except for fields, which start with their name.
+// subject is the part of a message that describes the request. Text by the agent has lines of its own, so that users
+// cannot mistake it for text by ductor. Only fields start with a name.
 type subject struct {
 	lang  lang.Printer
 	lines []render.Text
 	room  int
-	cut   bool // the message omits a part
+	cut   bool // a part of the request is not shown
 }
 
-// subject describes the request: first the additional rights, then the command or the changes, then the other fields.
+// subject describes the request: first the additional rights that it asks for, then the command or the changed files,
+// then its other fields.
 func (a view) subject() *subject {
 	req := a.Request
 	s := &subject{lang: a.lang, room: subjectMax}
@@ -79,10 +80,10 @@ func (a view) subject() *subject {
 	return s
 }
 
-// existed reports whether the changed file existed before.
+// existed reports whether the change affects an existing file.
 func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
-// about describes the request in words. It returns "" if the description would only repeat the list of changed files.
+// about returns the agent's description of the request. It returns "" if that is only a list of the changed files.
 func (a view) about() string {
 	var files []string
 	for _, ch := range a.Request.Changes {
@@ -99,7 +100,7 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block shows a text unchanged, or without its middle if it is longer than most.
+// block adds a text as code. If the text is longer than most, its middle is omitted.
 func (s *subject) block(language, text string, most int) {
 	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
@@ -108,7 +109,7 @@ func (s *subject) block(language, text string, most int) {
 	}
 }
 
-// links shows the targets of the request's paths, one line each.
+// links adds one line for each path in the request that is a symbolic link. It shows the target.
 func (s *subject) links(links []orchestrator.Link) {
 	for i, l := range links {
 		if i == linksMost {
@@ -123,7 +124,7 @@ func (s *subject) links(links []orchestrator.Link) {
 	}
 }
 
-// linkLine shows a link and its target.
+// linkLine returns the line about a symbolic link.
 func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 	if l.Outside {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)
@@ -131,7 +132,7 @@ func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 	return p.Text("approval.leads-to", path, real)
 }
 
-// fields shows the fields of one weight, one line each.
+// fields adds one line for each field with the given weight.
 func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	most := map[cli.Weight]int{cli.WiderField: widerMax, cli.PlainField: plainMax}[weight]
 	floor := s.room - min(most, s.room)
@@ -158,14 +159,14 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	}
 }
 
-// fieldLine returns a field on one line. It reports whether the line contains the whole value.
+// fieldLine returns the line of a field. It returns false if the line omits a part of the field.
 func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 	name, wholeName := inLine(f.Name, fieldMax)
 	value, wholeValue := inLine(f.Value, fieldMax)
 	return name + ": " + cmp.Or(value, p.Text("approval.empty")), wholeName && wholeValue
 }
 
-// changes shows the proposed changes: the files, and the beginning and the end of each diff.
+// changes adds the files that the request would change, with their diffs.
 func (s *subject) changes(a view) {
 	changes, dir := a.Request.Changes, a.Dir
 	room := diffMax / max(min(len(changes), changesMax), 1)
@@ -183,7 +184,7 @@ func (s *subject) changes(a view) {
 	}
 }
 
-// outsideSign returns a mark for a path that is outside of the working directory, directly or through a link.
+// outsideSign returns a warning sign if a path is outside of the working directory, or a link leads there.
 func outsideSign(links []orchestrator.Link, path, dir string) string {
 	real := cli.Relative(dir, cli.Absolute(dir, path))
 	if slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside && l.Path == real }) {
@@ -202,7 +203,8 @@ func outsideSign(links []orchestrator.Link, path, dir string) string {
 	return "⚠️ "
 }
 
-// whyShut explains why no user can allow the approval from the chat. It returns "" if a user can.
+// whyShut returns a text if no user may allow the request in the chat, because the chat cannot show all of it. It
+// returns "" otherwise.
 func (a view) whyShut() string {
 	switch req := a.Request; {
 	case req.Missing != "" && req.Tool == cli.ProjectTool:

@@ -10,17 +10,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// ruleMax bounds the text of a rule in a message, in UTF-16 units.
+// ruleMax is the maximum length of a rule in a message, in UTF-16 units.
 const ruleMax = 400
 
-// view draws an approval in the language of its message.
+// view renders an approval in the language of its chat.
 type view struct {
 	orchestrator.Approval
 	lang lang.Printer
 }
 
-// draw returns the message of an approval with a draft. user is the name of the user who decided; it may be empty.
-// draw is deterministic.
+// draw returns the text and the buttons of an approval's message. user is the name of the user who decided, if known.
+// For the same arguments, draw always returns the same result.
 func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
@@ -35,13 +35,13 @@ func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	return a.drawApproval()
 }
 
-// gate describes whether users can allow an approval now.
+// gate decides when users may allow a request in the chat.
 type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // only after opening the full text, because the message omits a part
-	gateShut   gate = "shut"   // never from the chat, because the request is empty or too long for a chat
+	gateUnread gate = "unread" // after they have read the full text, because the message omits a part
+	gateShut   gate = "shut"   // not at all, because the request is empty or too long for the chat
 )
 
 func (a view) gate(s *subject) gate {
@@ -54,7 +54,7 @@ func (a view) gate(s *subject) gate {
 	return gateOpen
 }
 
-// drawApproval shows an open approval and its buttons.
+// drawApproval shows an open approval.
 func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	s := a.subject()
 	lines := s.lines
@@ -70,7 +70,7 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry describes what happens if no user decides.
+// drawExpiry describes the effect if no user decides in time.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -78,7 +78,7 @@ func (a view) drawExpiry() string {
 	return a.lang.Text("approval.denied-at", clock(a.Expires))
 }
 
-// drawRule shows the exact rule that a choice would create. opBack returns to drawApproval.
+// drawRule shows the rule that a button would create, with a button to confirm it.
 func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	rule, head, yes := a.SessionRule, lang.Key("approval.rule-of-session"), opSession
 	if op == opShowPattern {
@@ -93,13 +93,13 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 		[]button{a.button("common.back", opBack)})
 }
 
-// shownRule returns a rule as a message shows it. It reports whether the message omits a part of the rule.
+// shownRule returns the text of a rule in a message. It reports whether the text omits a part.
 func (a view) shownRule(rule string) (string, bool) {
 	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }
 
-// unreadFor reports whether a user must open the full text before a choice, because the message omits a part of the
-// request or rule.
+// unreadFor reports whether the message omits a part of the request or rule, so that users must read the full text
+// before this choice.
 func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
@@ -112,7 +112,7 @@ func (a view) unreadFor(choice orchestrator.Choice) bool {
 	return a.Request != nil && a.subject().cut
 }
 
-// drawReason asks the user for the reason of a denial.
+// drawReason asks the user to type the reason of a denial.
 func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	var wanted string
 	switch agent, until := render.AgentName(a.lang, a.Agent), clock(d.Until); {
@@ -131,13 +131,14 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	})
 }
 
-// mustReply reports whether a user must reply to the message: in a group, not every message is meant for the bot.
+// mustReply reports whether a typed answer must be a reply. In a group it must, because other messages there may not be
+// for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
-// clock formats a time of day.
+// clock returns t as the time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
-// drawDecision describes how an approval ended, and in groups who decided.
+// drawDecision describes how the approval was decided, and in groups by whom.
 func (a view) drawDecision(user string) render.Text {
 	user = short(user, render.NameLimit)
 	by := func(without, with string) string {
@@ -176,7 +177,7 @@ func (a view) drawDecision(user string) render.Text {
 	return a.because(p.Text("approval.withdrawn"))
 }
 
-// because appends the reason of a decision to its description.
+// because adds the reason to the text about a decision.
 func (a view) because(what string) render.Text {
 	if reason := render.ShortLine(a.Reason, reasonMax); reason != "" {
 		return render.Plain(a.lang.Text("common.because", what, reason))

@@ -8,10 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates buttons whose data tests can parse.
+// Buttons is a fake of card.Buttons. Tests can parse the data of its buttons.
 type Buttons struct{}
 
-// Offer labels each button with its action.
+// Offer returns one button per offered action.
 func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var row []tgapi.Button
 	for _, what := range r.Offer {
@@ -25,7 +25,7 @@ func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	return tgapi.Keyboard{row}
 }
 
-// EndRetries returns the button that ends a pause before a retry.
+// EndRetries returns the button that stops further attempts.
 func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Cancel", Data: "drop:" + string(t)}
 }
@@ -36,7 +36,7 @@ func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 // Tables returns no buttons.
 func (Buttons) Tables(cli.TurnID, string) []tgapi.Button { return nil }
 
-// Changes returns a button if files changed and can be undone.
+// Changes returns the button "Undo" if the turn changed files and the changes can be undone.
 func (Buttons) Changes(t cli.TurnID, c orchestrator.Changed) []tgapi.Button {
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Mishap is the fault that a call to the fake chat meets.
+// Mishap is the fault with which the fake chat answers a request.
 type Mishap string
 
 const (
@@ -24,19 +24,19 @@ const (
 	RateLimited  Mishap = "429"
 	ServerBroken Mishap = "500"
 	NotSent      Mishap = "not sent"
-	LostBefore   Mishap = "lost before" // the call fails with an unknown outcome, and nothing was sent
-	LostAfter    Mishap = "lost after"  // the call fails with an unknown outcome, but the message was sent
+	LostBefore   Mishap = "lost before" // the request fails with an unknown result, and nothing was sent
+	LostAfter    Mishap = "lost after"  // the request fails with an unknown result, but the message was sent
 	DeletedFirst Mishap = "deleted"     // a user deletes the message just before the edit
 	RefusedOnce  Mishap = "refused"
 )
 
-// Chat is a fake chat. It checks everything that is sent against Telegram's rules.
+// Chat is a fake of a Telegram chat. It checks whether Telegram would accept the messages that it receives.
 type Chat struct {
 	T         Failer
-	Mishaps   func(method string) Mishap // nil if every call succeeds
-	Delay     time.Duration              // duration of every call
-	Seen      func(render.Text)          // receives every text that is shown
-	Unchecked bool                       // skips the checks, for benchmarks
+	Mishaps   func(method string) Mishap // returns the fault for the next request; nil means no faults
+	Delay     time.Duration              // duration of each request
+	Seen      func(render.Text)          // called with each text that the chat shows
+	Unchecked bool                       // skips the checks; for benchmarks
 	OldServer bool                       // the server does not support rich messages
 
 	Mu      sync.Mutex
@@ -44,21 +44,21 @@ type Chat struct {
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // deleted topics
-	Gone    bool         // the user blocked the bot
-	Sending int          // sends in progress
-	Lost    int          // sends with an unknown outcome
-	files   []string     // contents of sent documents
+	Topics  map[int]bool // contains the deleted topics
+	Gone    bool         // true if the user blocked the bot
+	Sending int          // number of messages that are being sent
+	Lost    int          // number of messages sent with an unknown result
+	files   []string     // contents of the files that were sent
 }
 
-// Failer is the common part of *testing.T and *rapid.T.
+// Failer contains the methods of *testing.T and *rapid.T that Chat needs.
 type Failer interface {
 	Errorf(format string, args ...any)
 }
 
-// Post is one message in the chat.
+// Post is a message in the chat.
 type Post struct {
-	Text    render.Text // the texts of its blocks if the message is rich
+	Text    render.Text // for a rich message: the texts of its blocks
 	Rich    []render.Block
 	Buttons tgapi.Keyboard
 	Topic   int
@@ -95,7 +95,7 @@ func (w *Chat) under(way int) {
 	w.Sending += way
 }
 
-// Fails returns the error of a call that sent nothing, or nil.
+// Fails returns an error if nothing was sent because of the fault. Otherwise, it returns nil.
 func (f Mishap) Fails() error {
 	switch f {
 	case RateLimited:
@@ -121,12 +121,12 @@ func (w *Chat) check(t render.Text) {
 	}
 }
 
-// CheckMessage returns an error if Telegram would reject or change a text that is sent as a message.
+// CheckMessage returns an error if Telegram would reject or change a message with the text.
 func CheckMessage(t render.Text) error {
 	return rendertest.CheckMessage(t.Text, Entities(t), render.MessageLimit)
 }
 
-// Entities converts the entities of a text for package rendertest.
+// Entities converts the entities of a text to the type of package rendertest.
 func Entities(t render.Text) (all []rendertest.Entity) {
 	for _, e := range t.Entities {
 		all = append(all, rendertest.Entity{
@@ -172,7 +172,7 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 	return w.next, nil
 }
 
-// SendFiles records the contents of files.
+// SendFiles records the contents of the files, so that Sent returns them.
 func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
 	w.under(1)
 	defer w.under(-1)
@@ -205,14 +205,14 @@ func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
 	return w.next, nil
 }
 
-// Sent returns the contents of the documents that were sent.
+// Sent returns the contents of all files that were sent, in order.
 func (w *Chat) Sent() []string {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	return slices.Clone(w.files)
 }
 
-// shown checks a message and returns its visible text.
+// shown checks whether Telegram would accept a message, and returns its text.
 func (w *Chat) shown(t render.Text, rich []render.Block) render.Text {
 	if rich == nil {
 		w.check(t)
@@ -248,7 +248,7 @@ func (w *Chat) Edit(_ context.Context, _ int64, message int, t render.Text, k tg
 	return w.edit(message, t, nil, k)
 }
 
-// EditKeyboard changes the buttons of a message.
+// EditKeyboard replaces the buttons of a message.
 func (w *Chat) EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error {
 	w.Mu.Lock()
 	p := w.posts[message]
@@ -329,7 +329,7 @@ func (w *Chat) Typing(context.Context, orchestrator.ConversationID) error {
 	return w.Begin("typing").Fails()
 }
 
-// Visible returns the messages that the chat shows, in order.
+// Visible returns the messages that are not deleted, in order.
 func (w *Chat) Visible() []*Post {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -343,10 +343,10 @@ func (w *Chat) Visible() []*Post {
 	return out
 }
 
-// stop is the label of the button on cards of running turns.
+// stop is the label of the button that stops a running turn.
 const stop = "Stop"
 
-// Text returns the visible messages, with the buttons below each. It leaves out the stop button.
+// Text returns the texts and buttons of all visible messages. It omits the button that stops a turn.
 func (w *Chat) Text() string {
 	var b strings.Builder
 	for i, p := range w.Visible() {
@@ -365,7 +365,7 @@ func (w *Chat) Text() string {
 	return b.String()
 }
 
-// Count counts the calls of a method, or all calls for "".
+// Count returns the number of requests with a method. An empty method counts all requests.
 func (w *Chat) Count(method string) int {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()

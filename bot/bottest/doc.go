@@ -1,2 +1,3 @@
-// Package bottest contains fakes of the chat, the journal and the outbox for tests of the packages below bot.
+// Package bottest provides fakes of a Telegram chat, the database and the outbox for the tests of package bot and the
+// packages below it.
 package bottest

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Inbox implements the incoming half of orchestrator.Journal in memory.
+// Inbox is a fake, in memory, of the methods of orchestrator.Journal for incoming updates.
 type Inbox struct {
 	mu        sync.Mutex
 	updates   map[int64]*kept
@@ -26,21 +26,21 @@ type kept struct {
 // NewInbox returns an empty Inbox.
 func NewInbox() *Inbox { return &Inbox{updates: make(map[int64]*kept)} }
 
-// Fail makes every later write return err.
+// Fail makes all later writes return err.
 func (b *Inbox) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail = err
 }
 
-// FailFlushes makes the next n flushes fail.
+// FailFlushes makes the next n calls of Flush fail.
 func (b *Inbox) FailFlushes(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unflushed = n
 }
 
-// Handle marks updates handled.
+// Handle marks updates as handled.
 func (b *Inbox) Handle(ids []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Inbox) Handle(ids []int64) {
 	}
 }
 
-// Open returns the updates that are not handled.
+// Open returns the IDs of the updates that are not marked as handled.
 func (b *Inbox) Open() []int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *Inbox) Open() []int64 {
 	return ids
 }
 
-// AppendUpdates stores updates and returns the new ones that have content.
+// AppendUpdates stores updates. It returns the updates that are new and not empty.
 func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,7 @@ func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) 
 	return fresh, nil
 }
 
-// Flush fails if FailFlushes requested it.
+// Flush returns an error if FailFlushes or Fail asked for it.
 func (b *Inbox) Flush(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func (b *Inbox) Flush(context.Context) error {
 	return b.fail
 }
 
-// PendingUpdates returns unhandled updates with an id above after.
+// PendingUpdates returns at most limit updates that are not marked as handled and have IDs above after.
 func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orc
 	return out, nil
 }
 
-// FinishUpdates marks updates handled. It discards the notices.
+// FinishUpdates marks updates as handled. It ignores the messages.
 func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.Message) error {
 	b.mu.Lock()
 	err := b.fail
@@ -125,15 +125,15 @@ func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orche
 	return b.FinishUpdates(ctx, ids, notices...)
 }
 
-// Disk reports that the disk works.
+// Disk reports that writing to the disk works.
 func (*Inbox) Disk() (orchestrator.DiskState, context.Context) {
 	return orchestrator.DiskWorks, context.Background()
 }
 
-// RetryDisk reports that the disk works.
+// RetryDisk does nothing.
 func (*Inbox) RetryDisk(context.Context) error { return nil }
 
-// WaitingConversations returns none.
+// WaitingConversations returns no conversations.
 func (*Inbox) WaitingConversations(context.Context) ([]orchestrator.ConversationID, error) {
 	return nil, nil
 }

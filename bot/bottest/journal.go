@@ -13,18 +13,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Journal implements the outgoing half of orchestrator.Journal in memory. It encodes cards and messages as the store
-// does.
+// Journal is a fake, in memory, of the methods of orchestrator.Journal for outgoing messages and cards.
 type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
-	Messages   []orchestrator.Message // in the order of their first save
-	Reading    time.Duration          // delay of reading owed messages
-	Reads      int                    // number of reads of owed messages
+	Messages   []orchestrator.Message // ordered by the time of their first save
+	Reading    time.Duration          // duration of OwedMessages
+	Reads      int                    // number of calls of OwedMessages
 	Writes     int
-	Unreadable bool        // loading fails
-	Full       atomic.Bool // writes fail
-	// from the write with this number on, every call fails as if ductor was killed; 0: never
+	Unreadable bool        // LoadCard fails
+	Full       atomic.Bool // all writes fail, as on a full disk
+	// DiesAt is the number of the write that fails, with all later writes, as if the process had been killed. 0 means
+	// no write.
 	DiesAt int
 }
 
@@ -70,7 +70,7 @@ func (s *Journal) LoadCard(_ context.Context, turn string) ([]byte, error) {
 	return slices.Clone(s.Cards[turn]), nil
 }
 
-// SaveMessage stores a message, and replaces one with the same key.
+// SaveMessage stores a message, and replaces a message with the same key.
 func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -85,12 +85,12 @@ func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	return nil
 }
 
-// FindMessage returns the message with a key.
+// FindMessage returns the message with the key. If none has the key, it returns the zero Message.
 func (s *Journal) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
 	return first(s.those(func(m orchestrator.Message) bool { return m.Key == key })), nil
 }
 
-// MessageAt returns the message with an id in a conversation.
+// MessageAt returns the message with the ID in a conversation.
 func (s *Journal) MessageAt(_ context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return first(s.those(func(m orchestrator.Message) bool { return m.Conversation == in && m.ID == id && id > 0 })),
 		nil
@@ -101,7 +101,7 @@ func (s *Journal) MessagesOf(_ context.Context, turn cli.TurnID) ([]orchestrator
 	return s.those(func(m orchestrator.Message) bool { return m.Turn == turn }), nil
 }
 
-// OwedMessages returns the messages that still have content to send.
+// OwedMessages returns the messages whose content is not sent yet.
 func (s *Journal) OwedMessages(context.Context) ([]orchestrator.Message, error) {
 	out := s.those(func(m orchestrator.Message) bool { return m.Content != nil })
 	s.Mu.Lock()

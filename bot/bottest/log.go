@@ -13,7 +13,7 @@ type Log struct {
 	lines []string
 }
 
-// Enabled accepts every level.
+// Enabled returns true for all levels.
 func (*Log) Enabled(context.Context, slog.Level) bool { return true }
 
 // WithAttrs ignores the attributes.
@@ -32,7 +32,7 @@ func (l *Log) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Lines returns the lines so far.
+// Lines returns all recorded lines.
 func (l *Log) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Record records calls with their time since the start of the test.
+// Record records the names of requests, each with the time since the Record was created.
 type Record struct {
 	mu    sync.Mutex
 	start time.Time
@@ -33,7 +33,7 @@ func (r *Record) Run(name string) func(context.Context) error {
 	return r.Fail(name)
 }
 
-// Fail returns a Run that returns each of errs in turn, and then succeeds.
+// Fail returns a function that records a request. Its calls return errs one after the other, and then nil.
 func (r *Record) Fail(name string, errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		r.note(name)
@@ -54,12 +54,13 @@ func Limited(after time.Duration) error {
 	return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: after}, nil, nil)
 }
 
-// NewOutbox returns an outbox with the default budgets and no jitter.
+// NewOutbox returns an outbox with the default rate limits. Its delays do not vary at random.
 func NewOutbox() *outbox.Outbox {
 	return outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Jitter: func() float64 { return 0 }})
 }
 
-// WithOutbox runs a test under a fake clock and drains the outbox at its end.
+// WithOutbox runs a test with a fake clock and a new outbox. At the end, it waits until the outbox is empty, for at
+// most a minute.
 func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,14 +68,14 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 		f(t, o, NewRecord())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_ = o.Drain(ctx) // ignore calls that some tests cannot make
+		_ = o.Drain(ctx) // some tests leave requests that cannot be sent
 	})
 }
 
-// Anna is the private chat of the tests.
+// Anna is a private chat.
 var Anna = outbox.Chat{ID: 1}
 
-// AtFirst returns a mishap for the first call only.
+// AtFirst returns a function for Chat.Mishaps that returns f for the first request, and no fault for all others.
 func AtFirst(f Mishap) func(string) Mishap {
 	first := true
 	return func(string) Mishap {
@@ -86,7 +87,7 @@ func AtFirst(f Mishap) func(string) Mishap {
 	}
 }
 
-// OnWire reports to httptrace that the request was written, as a real connection does.
+// OnWire is an http.RoundTripper that calls the hooks of package httptrace as if Next had used a network connection.
 type OnWire struct{ Next http.RoundTripper }
 
 func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,7 +98,8 @@ func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Next.RoundTrip(r)
 }
 
-// InBubble runs f under a fake clock. It passes on the panics with which rapid ends a failed check.
+// InBubble runs f with a fake clock, in a synctest bubble. It passes panics of f to the caller, because package rapid
+// ends failed checks with a panic.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	var thrown any
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +109,7 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	switch {
 	case thrown == nil:
 	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
-		panic(thrown) // on its own line, because rapid identifies failures by the line of the panic
+		panic(thrown) // package rapid compares the lines of panics to tell failures apart, so this needs its own line
 	default:
 		panic(thrown)
 	}

@@ -13,21 +13,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file changes cards after their turns have ended, at the request of a user or a job.
+// This file changes the card of a turn that has already ended, because a user pressed a button or a scheduled job asked
+// for it.
 
-// How long a caller waits for a change.
+// These durations limit how long a caller waits until the chat shows a change.
 const (
 	showPatience   = 3 * time.Second // for a button press
-	remarkPatience = time.Second     // for a job, which tries again later
+	remarkPatience = time.Second     // for a scheduled job, which tries again later
 )
 
-// ErrNotYet means that the chat does not show the change yet. The work continues, and the caller may call again.
+// ErrNotYet means that the chat does not show the change yet. The work continues in the background, and the caller may
+// call again to learn its result.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
-// ErrBusy means that a job is changing the card. The call started nothing.
+// ErrBusy means that a scheduled job is changing the card at the moment, so the call did nothing.
 var ErrBusy = errors.New("the card is being changed")
 
-// activity is a change to a card after its turn ended.
+// activity is the kind of change that is being made to the card of an ended turn.
 type activity int
 
 const (
@@ -36,8 +38,8 @@ const (
 	remarking          // Remark adds a line
 )
 
-// runExclusively runs f, which makes calls for a turn's card. f runs to its end, but runExclusively waits for it only
-// for patience. It returns ErrNotYet if f needs longer, or if another activity is changing the card.
+// runExclusively runs f, which changes the card of an ended turn, in the background. It waits for f, but no longer than
+// patience. It returns ErrNotYet if f needs more time, or if another change to the same card is in progress.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
@@ -70,9 +72,9 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card again for a user, from the first message that may be missing. If this takes long, the
-// work continues after ShowAgain has returned, and further calls do nothing until it has ended. ShowAgain returns
-// ErrBusy if a job is changing the card.
+// ShowAgain sends a turn's card again because a user asked for it. It starts with the first message that may be missing
+// in the chat. If this takes more than a few seconds, ShowAgain returns and the work continues in the background. Until
+// it is done, further calls do nothing. ShowAgain returns ErrBusy if a scheduled job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
 		return c.showAgain(ctx, t)
@@ -98,9 +100,9 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom detaches the card from its messages, from the first one with a state in missing, so that the card sends
-// them again. It includes the later messages, which would otherwise stand above the first. Messages in the chat stay
-// there.
+// detachFrom makes the card forget its messages in the chat, so that it sends them again. It starts with the first
+// message whose state is in missing and includes all later messages, because a message that is sent again appears below
+// them. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -112,7 +114,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 		return nil
 	}
 	from = max(first, from)
-	// Detach from the last message backwards. If ductor dies halfway, the next call starts at the same message again.
+	// Start with the last message. If ductor crashes halfway, the next attempt then finds the same first message.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
@@ -124,9 +126,10 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 	return nil
 }
 
-// Remark sets the line below the outcome of a delivered turn, and replaces the previous line. It edits the existing
-// message, so users get no notification. If that message is gone, Remark sends it again, once. Remark returns when
-// the chat shows the line, or ErrNotYet. A second call with the same line has no effect.
+// Remark sets a line below the result of a turn, and replaces the line of an earlier Remark. It edits the existing
+// message, so users get no notification. If a user deleted that message, Remark sends it again, but only once. Remark
+// returns nil as soon as the chat shows the line, or ErrNotYet if that takes longer. A second call with the same line
+// changes nothing.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
@@ -140,7 +143,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
-// lateWait limits how long after its outcome a card accepts more text of the answer.
+// lateWait is how long after the end of a turn its card still accepts more text of the answer.
 const lateWait = 10 * time.Second
 
 func (c *Cards) rememberFinished(k *card) {
@@ -154,7 +157,7 @@ func (c *Cards) rememberFinished(k *card) {
 	})
 }
 
-// Extend appends late text to the answer on the card; see orchestrator.Chat.
+// Extend implements orchestrator.Chat. It appends text that the agent sent after the end of the turn.
 func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	c.mu.Lock()
 	k := c.finished[t.ID]
@@ -165,9 +168,9 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// assumeShown marks all messages of a card except the last as up to date, so that no call changes them.
+// assumeShown marks all messages of a card except the last as up to date, so that only the last one is edited.
 func (s *messages) assumeShown(content contents) {
-	wants := content.forChat(s).perMessage() // forChat takes the lock too
+	wants := content.forChat(s).perMessage() // before the lock, because forChat locks s.mu too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
@@ -177,7 +180,7 @@ func (s *messages) assumeShown(content contents) {
 	}
 }
 
-// withRemark appends a line to a message that has room for it.
+// withRemark appends a remark below t, if t is not empty and has enough room.
 func withRemark(t render.Text, line string) render.Text {
 	if t.Text != "" {
 		t, _ = below(t, remarkText(line))
@@ -187,8 +190,8 @@ func withRemark(t render.Text, line string) render.Text {
 
 func remarkText(line string) render.Text { return render.Styled(render.Italic, line) }
 
-// Say sends a message in place of the card of a turn that never ran, at most once for each turn. It returns when the
-// message is sent, or ErrNotYet.
+// Say sends a message for a turn that never ran and therefore has no card. It sends at most one message per turn. Say
+// returns nil as soon as the message is sent, or ErrNotYet if that takes longer.
 func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tgapi.Keyboard) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)

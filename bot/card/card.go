@@ -1,4 +1,5 @@
-// Package card shows a turn as a message that grows by edits, and its outcome when the turn has ended.
+// Package card shows each turn as a card: one or more Telegram messages that grow by edits while the agent answers, and
+// that show the result when the turn has ended.
 package card
 
 import (
@@ -20,72 +21,72 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates the buttons below a card. The card does not handle their presses.
+// Buttons creates the buttons below a card. Another package handles them when a user presses one.
 type Buttons interface {
-	// Offer returns buttons for the choices that a user has after a turn.
+	// Offer returns buttons for the actions that a user can choose after a turn, such as a retry.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
-	EndRetries(turn cli.TurnID) tgapi.Button // cancels the next retry
+	EndRetries(turn cli.TurnID) tgapi.Button // cancels the next automatic retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Steps(turn cli.TurnID) tgapi.Button
 	Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button
 	Stop(turn cli.TurnID) tgapi.Button // stops the running turn
-	// Tables returns buttons that draw the tables of an answer, or nil if it has none.
+	// Tables returns buttons that send the tables of an answer as pictures, or nil if the answer has no tables.
 	Tables(turn cli.TurnID, answer string) []tgapi.Button
 }
 
-// Options configures Cards. Zero durations mean the defaults.
+// Options configures Cards.
 type Options struct {
 	Messages *message.Messages
 	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
 	Outbox   *outbox.Outbox
 	Journal  orchestrator.CardStore
-	Buttons  func(p lang.Printer) Buttons // returns the buttons in a language
-	Scrub    *tgapi.Scrubber              // nil: mask nothing
+	Buttons  func(p lang.Printer) Buttons // returns the buttons in the language of p
+	Scrub    *tgapi.Scrubber              // removes secrets from all texts; nil: removes nothing
 	Lang     *lang.Choices
-	Names    *tgapi.ChatNames // describes other chats to which the turn wrote
+	Names    *tgapi.ChatNames // describes chats to the readers of another chat
 	Log      *slog.Logger
 
-	FileMarks bool        // an answer shows file names instead of the marks; see render.FileMark
-	Displays  Displays    // nil: never ask about rich messages
+	FileMarks bool        // an answer shows file names in place of render.FileMarks
+	Displays  Displays    // stores which chats show rich messages; nil: never ask
 	Draft     Draft       // nil: send no drafts
-	Look      func() Look // returns the current look; nil for the defaults
-	// Lost is called when a chat rejects the card of a turn. It must not wait for the chat. It may be nil.
+	Look      func() Look // returns the current settings; nil for the defaults
+	// Lost is called if Telegram rejects a card because the bot may not write to the chat. It must not wait for the
+	// chat. It may be nil.
 	Lost func(ctx context.Context, l Lost)
 }
 
-// Look configures how cards grow and end. Zero durations mean the defaults.
+// Look contains the user's settings for cards. Zero durations mean the defaults.
 type Look struct {
-	// The intervals are the shortest times between two edits.
+	// Shortest time between two edits, in private chats and in groups.
 	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
 	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
 	// StatusAfter is how long the agent must be silent before the card shows why the turn waits.
 	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
 	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
-	// Mode is ModeDraft if cards in private chats start as drafts. This requires Options.Draft.
+	// Mode is ModeDraft to show a growing answer as a Telegram draft in private chats. This requires Options.Draft.
 	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
-	// MaxMessages limits the number of messages of an answer. 0 means no limit. The messages of a longer answer show
-	// its beginning and end, and a file contains the whole answer.
+	// MaxMessages limits the number of messages for one answer. 0 means no limit. If an answer needs more, the messages
+	// show its beginning and its end, and a file contains the whole answer.
 	MaxMessages int    `toml:"max_messages" default:"4" check:"0..100"`
 	Pacing      Pacing `toml:",inline"`
 
-	Think  orchestrator.ThinkMode // default for turns without their own mode: ThinkOff
-	Places bool                   // sandboxes exist, so the footer names the place where the turn ran
+	Think  orchestrator.ThinkMode // whether turns without their own setting show reasoning
+	Places bool                   // the footer says in which sandbox the turn ran, if any
 }
 
-// ModeDraft is a Look.Mode.
+// ModeDraft is the value of Look.Mode that enables drafts.
 const ModeDraft = "draft"
 
-// Cards opens cards, and continues the previous process's cards. Safe for concurrent use.
+// Cards creates the cards of new turns, and continues cards after a restart of ductor. It is safe for concurrent use.
 type Cards struct {
 	opts Options
 
 	mu       sync.Mutex
-	again    map[cli.TurnID]activity // activity of each turn's card after its end
-	finished map[cli.TurnID]*card    // cards that ended a moment ago, because more text of the answer may come
-	noDrafts map[int64]bool          // chats in which Telegram rejected drafts
+	again    map[cli.TurnID]activity // changes in progress to cards of ended turns
+	finished map[cli.TurnID]*card    // cards of turns that ended a moment ago: the agent may still send more text
+	noDrafts map[int64]bool          // IDs of the chats in which Telegram rejected drafts
 }
 
-// New returns Cards.
 func New(o Options) *Cards {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -99,10 +100,10 @@ func New(o Options) *Cards {
 	}
 }
 
-// MaxMessages returns the current limit for the number of messages of an answer. 0 means no limit.
+// MaxMessages returns the current value of Look.MaxMessages.
 func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
 
-// look returns the current look, with the defaults.
+// look returns the current settings, with defaults for zero durations.
 func (c *Cards) look() Look {
 	var l Look
 	if c.opts.Look != nil {
@@ -113,7 +114,6 @@ func (c *Cards) look() Look {
 	return l
 }
 
-// draftsIn reports whether the cards of a chat start as drafts.
 func (c *Cards) draftsIn(chat int64) bool {
 	if c.opts.Draft == nil || c.look().Mode != ModeDraft || outbox.ChatOf(chat).Group {
 		return false
@@ -123,7 +123,7 @@ func (c *Cards) draftsIn(chat int64) bool {
 	return !c.noDrafts[chat]
 }
 
-// refuseDrafts stops the use of drafts in a chat after Telegram rejected one.
+// refuseDrafts disables drafts in a chat after Telegram rejected one.
 func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
@@ -131,7 +131,7 @@ func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.noDrafts[chat] = true
 }
 
-// Open returns the card of a turn that starts to run. Open sends nothing yet. The caller must call Finish.
+// Open returns the card of a turn that starts to run. It sends nothing yet. The caller must call Finish on the card.
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.mu.Lock()
@@ -140,7 +140,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	return k
 }
 
-// cardOf returns a card without its timer.
+// cardOf returns a new card. Its timer does not run yet.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
@@ -159,15 +159,15 @@ func (c *card) startLocked() {
 	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
 }
 
-// document returns an empty document. The document masks secrets before it is cut into messages: if a cut split a
-// secret, no later check would find it.
+// document returns an empty document that removes secrets from its text. It does so before the text is cut into
+// messages, because a secret that spans two messages would not be found.
 func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
 	return d
 }
 
-// documentOf returns the document of a turn, which starts with the turn's title.
+// documentOf returns a document for the turn. It contains only the turn's title, if there is one.
 func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	d := c.document(c.opts.Lang.Of(t.Prompt.Conversation.Chat), thinking)
 	if t.Wants.Title != "" {
@@ -184,12 +184,12 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	return d
 }
 
-// TitleLine returns the first line of the messages of t: its title in bold. t.Wants.Title must not be empty.
+// TitleLine returns the title of t in bold, the first line of its card. t.Wants.Title must not be empty.
 func TitleLine(t orchestrator.Turn) render.Text {
 	return render.Styled(render.Bold, render.ShortLine(t.Wants.Title, maxTitle))
 }
 
-// maxTitle bounds a turn's title, in UTF-16 units.
+// maxTitle is the maximum length of a turn's title, in UTF-16 units.
 const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
@@ -201,24 +201,24 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	return s
 }
 
-// card is the growing message of one turn. Show adds an event to the document and returns. The outbox makes the
-// calls, and requests their content when the chat has budget. A card has no goroutine: events, finished calls and one
-// timer drive it.
+// card shows one turn as messages that grow. Show only updates the document. The outbox sends the edits when Telegram's
+// rate limit allows, and then asks the card for the current content. A card has no goroutine of its own: the agent's
+// events, finished requests to Telegram and one timer drive it.
 type card struct {
 	cards    *Cards
 	turn     orchestrator.Turn
 	messages *messages
 
-	recalling sync.Mutex // held while recall reads the journal
+	recalling sync.Mutex // held while recall reads the database
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // where the messages start; fixed for messages that were sent
+	starts   []position // where in the document each message starts; does not change for messages that were sent
 	pace     pace
 	alarm    alarm
 	finished bool
-	ending   *contents // the final content; nil before the outcome
-	past     past      // the state left by the previous process
+	ending   *contents // the final content; nil while the turn runs
+	past     past      // state that the previous process stored before a restart
 }
 
 // Show implements orchestrator.Card.
@@ -238,7 +238,7 @@ func (c *card) Show(ev cli.Event) {
 	if what.text != "" && !c.past.replaying {
 		c.pace.growing.add(what.text, now)
 	}
-	// Whitespace is invisible, so do not spend the first call's budget on it.
+	// Users cannot see white space, so the first message must contain more than that.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
 		c.pace.addNews(what.news(), now)
@@ -270,7 +270,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// Amend adds later information to the shown outcome: the changes of the turn, or more text of its answer.
+// Amend adds information that became known after Finish: the files that the turn changed, or more text of its answer.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet
@@ -289,8 +289,8 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// amended returns the content that replaces the final content. It returns false if the card has no room for more
-// text.
+// amended returns the final content with the later information in o. It returns false if more text of the answer does
+// not fit into the existing messages.
 func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,7 +317,7 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	return ending, true
 }
 
-// outcome returns the final content of the card. Only the first call computes it.
+// outcome returns the final content of the card. Later calls return the result of the first call.
 func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -332,18 +332,17 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	return *c.ending
 }
 
-// contentLocked returns the content for an outcome.
 func (c *card) contentLocked(o orchestrator.Outcome) contents {
 	texts, cut := c.layoutLocked(render.MessageLimit)
-	if o.Short != "" { // o.Short is shorter than the streamed text
+	if o.Short != "" { // the streamed text was longer, so lay out all messages again
 		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 	}
 	c.turn.Outcome = o
 	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
-// layoutLocked renders the document as messages. Messages that were sent keep their starts. limit is the maximum size
-// of the last message. cut reports whether the messages omit a part of the document.
+// layoutLocked cuts the document into messages. Messages that were already sent start where they started before. limit
+// is the maximum size of the last message. cut reports whether the messages omit a part of the document.
 func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()

@@ -14,23 +14,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// contents is the content of a card's messages, from index first on.
+// contents is the text, buttons and files of a card's messages. It describes the messages from index first on; earlier
+// messages stay as they are.
 type contents struct {
 	first         int
-	stripsButtons bool // the message before first loses its buttons and keeps its other content, which is unknown
+	stripsButtons bool // remove the buttons of the message before first, but keep its text, which is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
-	remark        string // line below the last message, if it has room
+	remark        string // line below the last message; omitted if the message is full
 	end           *ending
-	file          string // the whole answer, if the messages omit a part; otherwise empty
+	file          string // the whole answer, sent as a file if the texts omit a part
 	rich          richContent
-	whole         string // the whole answer, if rich omits a part; otherwise empty
-	richWouldHelp bool   // see the function richWouldHelp
+	whole         string // the whole answer, sent as a file if rich omits a part
+	richWouldHelp bool   // result of the function richWouldHelp
 
-	lifecycle message.Lifecycle // of the messages; zero means ResendIfDeleted
+	lifecycle message.Lifecycle // lifecycle of all messages; zero means ResendIfDeleted
 }
 
-// forChat returns the content in a form that the chat accepts: one rich message, or texts.
+// forChat returns the content that the chat can show: one rich message if Telegram accepts it, otherwise plain texts.
 func (s contents) forChat(m *messages) contents {
 	if s.rich.Blocks == nil || !m.takesRich() {
 		s.rich = richContent{}
@@ -40,7 +41,7 @@ func (s contents) forChat(m *messages) contents {
 	return s
 }
 
-// text returns the fallback for clients that cannot show rich content: the first of the texts.
+// text returns the plain text for clients that cannot show rich messages: the first text that is not empty.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -50,7 +51,7 @@ func (r richContent) text(texts []render.Text) render.Text {
 	return render.Plain("…")
 }
 
-// firstChanged returns the index of the first message that changes.
+// firstChanged returns the index of the first message whose text or buttons change.
 func (s contents) firstChanged() int {
 	if s.stripsButtons {
 		return s.first - 1
@@ -58,7 +59,7 @@ func (s contents) firstChanged() int {
 	return s.first
 }
 
-// perMessage returns the content of each message. The buttons are in the last one.
+// perMessage returns the content of each message. Only the last one has the buttons and the remark.
 func (s contents) perMessage() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
@@ -81,13 +82,14 @@ func (s contents) perMessage() []message.Content {
 	return out
 }
 
-// conclude shows the final content in the chat. It returns when the chat shows the content, or a notice that a part
-// may be missing. It stores the content before it calls Telegram, so that the next process can continue.
+// conclude shows the final content of a card in the chat. It returns when the chat shows the content, or shows a notice
+// that a part may be missing. It stores the content in the database first, so that the next process can continue after
+// a crash.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.saveFinal(ctx, content); err != nil {
 		return err
 	}
-	if s.retryLostChat() { // the chat may accept messages again
+	if s.retryLostChat() { // the chat may accept messages again by now
 		if err := s.detachFrom(ctx, content.first, orchestrator.Failed); err != nil {
 			return err
 		}
@@ -111,7 +113,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	return nil
 }
 
-// strip removes the buttons from the newest message of a card.
+// strip removes the buttons from the last message of a card.
 func (c *Cards) strip(ctx context.Context, s *messages) error {
 	n := s.opened()
 	if n == 0 {
@@ -123,16 +125,16 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 	return nil
 }
 
-// showContents makes calls until the messages of a card show a content.
+// showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// Start with a higher number than any earlier call of the card.
+	// Requests are numbered. Start with a number above those of all earlier requests of the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has not seen any of the answer yet
+		if s.opened() == 0 { // the user has not seen any part of the answer yet
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
-			// Choose the call only now, because an earlier call may have changed the remaining work.
+			// Decide here and not before Do, because an earlier request may have changed the state of the messages.
 			act, _ := s.next(content.firstChanged(), content.forChat(s).perMessage(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
@@ -146,8 +148,8 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 	return nil
 }
 
-// amend replaces the final content in the chat. If the chat has rejected the whole card, amend only stores the
-// content for a later ShowAgain.
+// amend replaces the final content of a card. If the bot may not write to the chat, amend only stores the content, so
+// that a later ShowAgain can send it.
 func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	gone := s.lost == chatGone
@@ -164,8 +166,9 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a call of a card that must be delivered. The outbox may repeat a failed call, because run itself
-// handles sends with an unknown outcome.
+// postDelivery makes a Telegram request that must succeed for the card to be complete. The request counts as
+// idempotent, so the outbox may repeat it: run never sends a message twice, even if Telegram did not confirm the first
+// attempt.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -176,7 +179,7 @@ func (c *Cards) postDelivery(
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// sendLossNotice sends the notice that a message may be missing, unless the chat already shows it.
+// sendLossNotice tells the user that a part of the answer may be missing, unless an earlier notice already did.
 func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
@@ -193,21 +196,22 @@ func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	return c.send(ctx, s, s.notice, n)
 }
 
-// send sends a message that is not part of the card's text.
+// send sends a message that is not part of the answer, such as a notice or a file.
 func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, content message.Content) error {
 	return c.postDelivery(ctx, s, outbox.Awaited, func(ctx context.Context) error {
 		return m.Do(ctx, m.Begin(content), content)
 	})
 }
 
-// load reads the card's messages from the journal.
+// load reads the card's messages from the database.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
 	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)
 	return s, saved, err
 }
 
-// Redeliver shows the outcome of a turn if the previous process did not show all of it; see orchestrator.Chat.
+// Redeliver implements orchestrator.Chat. It shows the result of a turn whose card the previous process did not
+// complete.
 func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
 	if err != nil {
@@ -217,7 +221,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
-		s.lost = quietLoss // users do not wait for this content
+		s.lost = quietLoss // no notice about missing text, because the turn has no answer that users wait for
 	}
 	content := c.resume(t, s, saved)
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {
@@ -226,7 +230,8 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// addReceipt adds the turn's changed files to a card's stored final content, if it lacks them.
+// addReceipt adds the number of changed files, and buttons for the changes, to the stored content of a card. It does
+// nothing if the content already has these buttons.
 func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
@@ -243,7 +248,7 @@ func interrupted(t orchestrator.Turn) bool {
 	return t.State == orchestrator.TurnInterrupted || t.Outcome.State == orchestrator.TurnInterrupted
 }
 
-// resume returns the content of the card's messages after a restart.
+// resume returns the content that the card must show after a restart of ductor.
 func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if saved.Final {
@@ -252,9 +257,10 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if !interrupted(t) {
 		done := c.contentsOf(t)
 		done.end = c.endOf(s, t.Outcome)
-		return done // the answer is complete, but not the card: continue in the same messages
+		return done // the answer is complete, but the chat may not show all of it
 	}
-	// Keep the last shown text, with a mark below it. If the text is unknown, the mark stands alone.
+	// The turn was interrupted. Keep the last stored text, and add a line about the interruption below it. If the text
+	// is unknown, send the line as a separate message.
 	o := t.Outcome
 	o.State, o.Text, o.Short = orchestrator.TurnInterrupted, "", ""
 	d := c.document(p, false)
@@ -288,7 +294,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 }
 
-// contentsOf returns the final content of a card that consists only of the turn's outcome.
+// contentsOf returns the final content of a card that shows only the result, without the tools and events before it.
 func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.look().Footer)
@@ -296,8 +302,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card from a finished document and its messages. cut is set if the texts
-// omit a part of the document.
+// contentsIn returns the final content of a card. d is its finished document, and texts are its messages. cut reports
+// whether the texts omit a part of the document.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
@@ -307,7 +313,8 @@ func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text
 	}
 }
 
-// claim starts an activity. If the card already has an activity, claim returns that activity and starts nothing.
+// claim marks the card of a turn as being changed. If another change is in progress, claim returns that activity and
+// changes nothing.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +330,7 @@ func (c *Cards) release(turn cli.TurnID) {
 	delete(c.again, turn)
 }
 
-// offer returns the buttons below an outcome.
+// offer returns the buttons below the result of a turn.
 func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	k := c.remedies(p, turn, o)
 	if row := c.opts.Buttons(p).Tables(turn, o.Text); row != nil {
@@ -338,7 +345,7 @@ func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) t
 	return k
 }
 
-// remedies returns the buttons with which users can try again.
+// remedies returns the buttons with which users can repeat or continue the turn.
 func (c *Cards) remedies(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:

@@ -11,42 +11,43 @@ import (
 	"ductor/orchestrator"
 )
 
-// document is the text of one card: segments in the order of events. It is not safe for concurrent use.
+// document is the content of one card before it is cut into messages: a list of segments such as text, tools and notes,
+// in the order of the agent's events. It is not safe for concurrent use.
 type document struct {
 	lang     lang.Printer
 	segments []*segment
-	answer   int // bytes of answer text in all segments
+	answer   int // total length of the answer's text in bytes
 	tools    map[cli.ToolID]toolRef
-	running  int // number of running tools, without those of sub-agents
+	running  int // number of running tools, except tools of sub-agents
 	wait     waitLine
-	now      time.Time // time of the next event, unless the event contains its own
-	limited  bool      // the card mentions the rate limit
+	now      time.Time // time of the current event; some events contain a more precise time
+	limited  bool      // the document already mentions that the rate limit was reached
 	shows    shows
 	cut      cutDocument
 	scrub    *tgapi.Scrubber
 	turn     turnFacts
 }
 
-// shows contains the owner's display settings.
+// shows selects optional parts of a document.
 type shows struct {
-	thinking  bool // reasoning
-	fileMarks bool // file names instead of marks
-	outputs   bool // folded outputs of tools
+	thinking  bool // the agent's reasoning
+	fileMarks bool // file names in place of render.FileMarks
+	outputs   bool // outputs of tools, folded
 }
 
-// turnFacts is information about a turn that does not come from events.
+// turnFacts is information about a turn that the document needs besides its segments.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string            // line that is shown after a failure
-	mute   bool              // the agent does not report when it repeats requests to its model
-	bypass time.Time         // end of the turn's bypass; zero for none
-	limits cli.AccountLimits // limits of the agent's plan that are almost reached
-	others []cli.Account     // accounts to which a user can switch before that
-	place  string            // name of the place where the turn runs; empty if only one place exists
-	early  []earlyAsk        // approvals that came before the lines of their tools
+	then   string            // line below the failure of a turn that says what happens next
+	mute   bool              // the agent does not report it when it repeats requests to its model
+	bypass time.Time         // until when the agent needs no approvals (bypass mode); zero if it needs them
+	limits cli.AccountLimits // usage limits of the agent's account that are almost reached
+	others []cli.Account     // accounts to which the user can switch before the limit is reached
+	place  string            // says in which sandbox the turn runs, if any; "" if no sandboxes are in use
+	early  []earlyAsk        // approvals that arrived before the event that starts the tool
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // set at the end: below the answer, and in its place; may be nil
+	footer, noAnswer *segment // footer and note about an empty answer; nil before the turn ends
 }
 
 type segmentKind int
@@ -55,34 +56,33 @@ const (
 	textSegment segmentKind = iota
 	toolSegment
 	thinkingSegment
-	noteSegment // a single line
+	noteSegment // a line about the turn, such as its title or footer
 	planSegment
 )
 
-// segment is a part of the document. Only text segments may be split between messages.
+// segment is a part of a document. Only text segments may be split between two messages.
 type segment struct {
 	kind         segmentKind
-	stream       render.Stream // of a text: the agent's Markdown
+	stream       render.Stream // for textSegment: the agent's Markdown
 	tool         *toolLine
 	plan         *planList
-	raw          []byte // of reasoning: its beginning
+	raw          []byte // for thinkingSegment: the beginning of the reasoning
 	note         render.Text
 	noteIfFailed render.Text // replaces note if the turn fails
-	diff         string      // end of the diff for the file in note
+	diff         string      // end of the diff of the file that the note mentions
 	shown        shownText
 }
 
-// maxThinking limits the shown length of one segment of reasoning, in UTF-16 units.
+// maxThinking is the maximum length of a segment of reasoning, in UTF-16 units.
 const maxThinking = 800
 
 func newDocument(showThinking bool) *document {
 	return &document{tools: make(map[cli.ToolID]toolRef), shows: shows{thinking: showThinking}}
 }
 
-// change describes how an event changed a document.
 type change struct {
-	text   string // text added to the answer
-	urgent bool   // something other than the answer's text changed
+	text   string // text that the event added to the answer
+	urgent bool   // show the change soon, because it is more than additional text
 }
 
 func (c change) news() news {
@@ -92,7 +92,6 @@ func (c change) news() news {
 	return growth
 }
 
-// applyEvent updates the document for an event.
 func (d *document) applyEvent(ev cli.Event) change {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
@@ -175,7 +174,7 @@ func (d *document) appendText(text string) {
 	d.answer += len(text)
 }
 
-// retract removes bytes from the end of the answer. They may span several segments.
+// retract removes bytes from the end of the answer, which may span several text segments.
 func (d *document) retract(bytes int) {
 	for i := len(d.segments) - 1; i >= 0 && bytes > 0; i-- {
 		if s := d.segments[i]; s.kind == textSegment {
@@ -186,7 +185,7 @@ func (d *document) retract(bytes int) {
 	}
 }
 
-// text returns the current answer.
+// text returns the Markdown of the answer so far.
 func (d *document) text() string {
 	var b strings.Builder
 	b.Grow(d.answer)
@@ -198,7 +197,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText sets the answer to text. The text of the outcome replaces the streamed text.
+// settleText replaces the streamed answer with text. It keeps the segments of the part that is equal.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {
@@ -228,7 +227,6 @@ func (d *document) addThinking(text string) bool {
 
 func (d *document) addNote(t render.Text) { d.push(&segment{kind: noteSegment, note: t}) }
 
-// rendered returns the segment as the chat shows it.
 func (s *segment) rendered() render.Text {
 	switch s.kind {
 	case textSegment:
@@ -247,10 +245,10 @@ func (s *segment) reasoning() render.Text {
 	return render.Markdown(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
 }
 
-// show renders a segment again, without secrets.
+// show updates the stored rendering of a segment, and removes secrets from it.
 func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
-// separator returns the separator between two visible segments.
+// separator returns the white space between two segments.
 func separator(before, after segmentKind) string {
 	compact := func(k segmentKind) bool { return k == toolSegment || k == noteSegment }
 	if compact(before) && compact(after) {

@@ -2,31 +2,32 @@ package card
 
 import "time"
 
-// A tool's line shows how long the tool has been running. Each update costs an edit, so the time between updates
-// grows.
+// The line of a running tool shows how long the tool has been running. Each update costs an edit, so updates become
+// less frequent over time.
 const (
-	elapsedFirst = 30 * time.Second // users do not wonder before that
-	elapsedLeast = 10 * time.Second // minimum time before an edit for another reason also updates the running time
+	elapsedFirst = 30 * time.Second // first update, because shorter times are not interesting
+	elapsedLeast = 10 * time.Second // shortest time to show if the message is edited for another reason anyway
 )
 
-// stopwatch measures how long a tool runs, without the time that the tool waits for a user.
+// stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.
 type stopwatch struct {
-	since  time.Time // zero if unknown
+	since  time.Time // start of the measurement; zero if unknown
 	shown  time.Duration
-	waited bool // the tool waited for a user before since
+	waited bool // the measurement started after a wait for a user
 }
 
-// restart starts counting now, after a wait for a user.
+// restart starts the measurement again after a wait for a user.
 func (s *stopwatch) restart(now time.Time) { s.since, s.waited = now, true }
 
-// update sets the running time that the line shows.
+// update sets shown, the time in the tool's line.
 func (s *stopwatch) update(now time.Time) {
 	if took := now.Sub(s.since); took >= elapsedLeast {
 		s.shown = took.Truncate(time.Second)
 	}
 }
 
-// next returns when the running time alone justifies an edit: after 30 s, 1 min, 2 min, 4 min and so on.
+// next returns when to edit the message only to update the running time: 30 s, 1 min, 2 min, 4 min, and so on after the
+// start.
 func (s *stopwatch) next() time.Time {
 	step := elapsedFirst
 	for step <= s.shown {
@@ -35,7 +36,7 @@ func (s *stopwatch) next() time.Time {
 	return s.since.Add(step)
 }
 
-// withoutWait subtracts a tool's wait for a user from the duration that the agent reports.
+// withoutWait returns the duration that the agent reported, without the time in which the tool waited for a user.
 func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Duration {
 	if s.waited {
 		return min(reported, max(now.Sub(s.since), 0))
@@ -43,13 +44,13 @@ func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Dura
 	return reported
 }
 
-// timed reports whether the tool is running and its start time is known.
+// timed reports whether the tool's line shows a running time.
 func (t *toolLine) timed() bool {
 	return t != nil && !t.ended() && t.held == "" && !t.ran.since.IsZero()
 }
 
-// elapse updates the running times of tools in all segments starting with index from. It does not change earlier
-// messages.
+// elapse updates the running times in the segments from index from on. Earlier segments belong to messages that should
+// not change any more.
 func (d *document) elapse(now time.Time, from int) {
 	if d.running == 0 {
 		return
@@ -61,8 +62,8 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 }
 
-// nextElapse returns when a running time alone justifies an edit. It returns false if no tool runs in the segments
-// starting with index from.
+// nextElapse returns when to edit the message only to update a running time. It considers the segments from index from
+// on, and returns false if no tool is running there.
 func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

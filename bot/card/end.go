@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// An edit makes no sound. So a card announces the end of a long turn with a short separate message.
+// Telegram does not notify users of edits. So a card announces the end of a long turn with a short separate message.
 
 // ending is the message that announces the end of a turn.
 type ending struct {
@@ -17,8 +17,8 @@ type ending struct {
 	Silent bool        `json:"silent,omitempty"`
 }
 
-// endOf returns the announcement of an outcome, or nil if none is wanted. It also returns nil if the card has sent no
-// message yet, because its first message makes a sound.
+// endOf returns the message that announces the end of a turn, or nil if the turn wants none. It also returns nil if the
+// card has not sent any message yet: then its first message notifies the user.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if o.Announce == orchestrator.NotAnnounced || o.Announce == orchestrator.Unwanted || s.opened() == 0 {
@@ -41,12 +41,12 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
-// sendEnd updates the announcement if it is in the given state.
+// sendEnd sends or edits the announcement, but only if it is in the given state.
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
 	n := message.Content{Keyboard: content.buttons, ReplyTo: s.turn.Prompt.Message}
-	if n.ReplyTo == 0 && len(s.parts) > 0 { // no user's message contains the prompt
+	if n.ReplyTo == 0 && len(s.parts) > 0 { // the prompt did not come from a message
 		n.ReplyTo = s.parts[0].ID()
 	}
 	s.mu.Unlock()

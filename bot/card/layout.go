@@ -7,19 +7,19 @@ import (
 	"ductor/bot/render"
 )
 
-// position is the place in a document where a message starts: a segment, and an offset in its rendering in UTF-16
-// units.
+// position is where a message starts in a document: the index of a segment, and an offset in the rendered segment in
+// UTF-16 units.
 type position struct{ segment, offset int }
 
-// cutDocument is a document cut into messages. It makes the next cut cheap after the document has grown.
+// cutDocument is the result of the last cut into messages. It makes the next cut cheaper: most messages stay the same.
 type cutDocument struct {
 	starts []position
 	parts  []render.Text
 }
 
-// slices cuts the document into messages. Each message except the last extends from its start to the next start. The
-// last message extends from newest to the end of the document. slices removes white space at the cuts. It reuses
-// messages of the previous call whose content has not changed.
+// slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
+// white space at its edges. The last message does not begin at its own start but at newest, and so may omit text in
+// between. slices reuses messages of the previous call that have not changed.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -45,7 +45,7 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 	return slices.Clone(next.parts)
 }
 
-// unchanged reports whether part i is the same as at the previous cut.
+// unchanged reports whether message i has the same content as at the previous cut.
 func (d *document) unchanged(starts []position, i int) bool {
 	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] ||
 		starts[i+1] != d.cut.starts[i+1] {
@@ -60,7 +60,7 @@ func (d *document) unchanged(starts []position, i int) bool {
 	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
 }
 
-// part renders the message between two positions.
+// part renders the document between two positions.
 func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
@@ -77,11 +77,11 @@ func (d *document) part(from, to position) render.Text {
 	return p.message()
 }
 
-// piece collects the segments of one message.
+// piece concatenates segments into one message.
 type piece struct {
 	texts []render.Text
-	kind  segmentKind // kind of the last segment
-	from  int         // index of the last segment
+	kind  segmentKind // kind of the last added segment
+	from  int         // index of the last added segment
 }
 
 func (p *piece) add(kind segmentKind, segment int, t render.Text) {
@@ -96,9 +96,9 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or until the number of messages reaches
-// most. If most is 0, their number has no limit. limit is the maximum size of the last message. cut reports that the
-// rest does not fit.
+// extend starts more messages until the rest of the document fits into the last one. limit is the maximum size of that
+// last message. extend stops at most messages and then returns cut = true if the rest does not fit. If most is 0, the
+// number of messages is unlimited.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -112,19 +112,19 @@ func (d *document) extend(starts []position, limit, most int) (all []position, c
 	}
 }
 
-// tailText is the document from a position on, as far as the next cut needs it.
+// tailText is the rendered document from some position on. It contains only as much text as the next cut needs.
 type tailText struct {
 	text  render.Text
-	more  bool // more text follows
+	more  bool // the document continues after text
 	marks []tailMark
 }
 
-// tailMark locates the start of a segment in a tailText.
+// tailMark is the start of a segment in a tailText.
 type tailMark struct {
 	unit   int
-	at     position // position in the document for unit
-	whole  bool     // do not cut the segment
-	growth int      // units by which the segment may still grow
+	at     position // position in the document that corresponds to unit
+	whole  bool     // the segment must not be split
+	growth int      // UTF-16 units by which the segment may still grow
 }
 
 func (d *document) tail(from position) *tailText {
@@ -162,8 +162,8 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth returns by how many units the segment may still grow. A running tool's line grows by its result. In a row of
-// tools, the first successful line may grow into a summary of the lines after it.
+// growth returns by how many UTF-16 units segment i may still grow. The line of a running tool later shows its result
+// too. The first successful line in a row of tools may later become a summary of the lines below it.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -179,7 +179,7 @@ func (s *segment) growth(all []*segment, i int) int {
 	return 0
 }
 
-// growthUpTo returns by how many units the text before unit may still grow.
+// growthUpTo returns by how many UTF-16 units the text before unit may still grow.
 func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {
@@ -195,33 +195,33 @@ func (e *tailText) fits(limit int) bool {
 	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
-// cut returns the start of the message after the next message.
+// cut returns where the text no longer fits into one message, so that another message must start.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at, full := render.Len(e.text.Text), render.FullMessage
 	for i, p := range slices.Backward(parts) {
 		if i > 0 {
 			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
-		} else { // the message starts after the preceding white space
+		} else { // the message starts after the white space at the start of the text
 			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
 		}
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Move back to the start of the segment, or further while the text could outgrow the message.
+		// Cut before the segment instead, or even earlier if the text before it could still grow beyond one message.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
 		m--
 	}
-	if e.marks[m].whole { // the segment fits, because every segment is shorter than a message
+	if e.marks[m].whole { // the message can hold at least one segment, so cut after it
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, full)
 	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
 }
 
-// markAt returns the last mark at or before unit.
+// markAt returns the index of the last mark at or before unit.
 func (e *tailText) markAt(unit int) int {
 	i := len(e.marks) - 1
 	for i > 0 && e.marks[i].unit > unit {

@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// FooterField is a part of the line below an answer.
+// FooterField is a piece of information in the footer, the last line below an answer.
 type FooterField string
 
-// Footer fields.
+// The fields of a footer.
 const (
 	FooterModel  FooterField = "model"
 	FooterTime   FooterField = "time"
@@ -61,14 +61,14 @@ func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-// finish adds the information from the outcome below the answer.
+// finish adds the result of the turn to the document: failures, denied tools and the footer.
 func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.settleText(o.Shown())
 	if o.Short != "" {
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.file-follows")))
 	}
 	d.wait, d.running = waitLine{}, 0
-	for _, ref := range d.tools { // tools that never ended must not appear to be running
+	for _, ref := range d.tools { // the turn has ended, so no tool may appear to be running
 		if !ref.line.ended() {
 			ref.line.state, ref.line.result = toolFailed, d.lang.Text("card.tool-did-not-end")
 		}
@@ -102,8 +102,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer, and appends the additional text of the outcome's answer. It returns the length of this
-// text in bytes.
+// amend replaces the footer, and appends text that the answer in o has in addition. It returns the length of that text
+// in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -115,7 +115,7 @@ func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int
 	return more
 }
 
-// withdraw removes the footer, and the given number of bytes from the end of the answer.
+// withdraw removes the footer and the last bytes of the answer.
 func (d *document) withdraw(bytes int) {
 	d.drop(d.turn.footer)
 	d.retract(bytes)
@@ -124,7 +124,7 @@ func (d *document) withdraw(bytes int) {
 	}
 }
 
-// drop removes s if it is the last segment of the document.
+// drop removes s from the document if s is the last segment.
 func (d *document) drop(s *segment) {
 	if s != nil && d.last() == s {
 		d.segments = d.segments[:len(d.segments)-1]
@@ -142,7 +142,7 @@ func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {
 	d.turn.footer = d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 }
 
-// maxDenials limits the denied tools that are listed individually.
+// maxDenials is how many denied tools are listed individually. The rest is only counted.
 const maxDenials = 8
 
 func (d *document) addDenials(denials []cli.Denial) {
@@ -156,7 +156,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		switch marked, told := d.markDenied(denial); {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
-		case !told: // the reason did not fit into the tool's line
+		case !told: // the tool's line has no room for the reason
 			reason := render.ShortLine(denial.Reason, 120)
 			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
@@ -170,8 +170,9 @@ func (d *document) addDenials(denials []cli.Denial) {
 	}
 }
 
-// markDenied marks a tool's line as denied, if there is an unmarked line. The line must not grow, because its message
-// may be full. explained is false if the line has no room for the reason.
+// markDenied changes the lines of a failed tool so that they show the denial. The lines must not become longer, because
+// their message may be full. found is false if the document has no such line. explained is false if a line has no room
+// for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -205,7 +206,7 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 	return render.Filled(line, render.Styled(render.Code, title))
 }
 
-// footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", with the wanted fields that are known.
+// footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens". It omits fields whose values are unknown.
 func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	where func(orchestrator.ConversationID) string) string {
 	var parts []string
@@ -219,7 +220,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	}
 	if c := o.Changed; c.Files > 0 {
 		files := p.Text("changes.files", c.Files, c.Added, c.Removed)
-		if c.Added+c.Removed == 0 { // only empty or binary files changed
+		if c.Added+c.Removed == 0 { // all changed files are empty or binary
 			files = p.Text("changes.only-files", c.Files)
 		}
 		add(files, true)
@@ -257,10 +258,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	return strings.Join(parts, " · ")
 }
 
-// nearlyFull is the percentage of a full context from which the footer mentions it.
+// nearlyFull is the percentage of the context window above which the footer shows how full it is.
 const nearlyFull = 60
 
-// withReceipt returns fields with the fields for the receipt of changed files added.
+// withReceipt returns fields with time and cost added. The footer always shows both if the turn changed files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -271,7 +272,7 @@ func withReceipt(fields []FooterField) []FooterField {
 	return fields
 }
 
-// noUndo returns the text that explains why changed files cannot be restored.
+// noUndo returns the text that explains why ductor cannot restore the changed files.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
 		orchestrator.NoUndoLate:  "changes.no-undo-late",
@@ -280,13 +281,13 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine describes the remaining time of the turn's bypass.
+// bypassLine returns how long the agent still needs no approvals (bypass mode), or "".
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the last lines of a running card: why the turn waits, whether it runs in bypass, and limits that
-// are almost reached.
+// liveLines returns the last lines of the card while the turn runs. They say why the turn is waiting, how long bypass
+// mode lasts, and which usage limits are almost reached.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	more := joinFooter(d.bypassLine(now), d.turn.limits.Near(now).Text(d.lang, now))

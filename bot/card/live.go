@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// tick handles the timer.
+// tick is called when the timer fires.
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
@@ -34,7 +34,7 @@ func (c *card) tick() {
 	}
 }
 
-// planLocked reports whether to post a call now, and sets the timer for the next call.
+// planLocked reports whether to request an edit from the outbox now. It also sets the timer for the next check.
 func (c *card) planLocked(now time.Time) (post bool) {
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && !c.past.replaying && !now.Before(at) {
 		c.pace.queued = true
@@ -44,7 +44,7 @@ func (c *card) planLocked(now time.Time) (post bool) {
 	return post
 }
 
-// armLocked sets the timer to the next time at which something is due.
+// armLocked sets the timer to the next time at which the card needs an edit or a typing indicator.
 func (c *card) armLocked(now time.Time) {
 	next := c.pace.typing
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && at.Before(next) {
@@ -53,7 +53,7 @@ func (c *card) armLocked(now time.Time) {
 	c.alarm.set(next, now)
 }
 
-// dueLocked returns when the next call is due, or false if nothing waits to be shown.
+// dueLocked returns when the card next needs an edit, or false if no edit is planned.
 func (c *card) dueLocked() (time.Time, bool) {
 	at, ok := c.changesLocked()
 	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
@@ -62,8 +62,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked returns when the card's content next changes without an event, for example the running time of a
-// tool. It returns false if the content will not change.
+// changesLocked returns when the content of the card changes next. Some content changes without an event, for example
+// the running time of a tool. It returns false if no change is planned.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
@@ -84,7 +84,7 @@ func (c *card) changesLocked() (time.Time, bool) {
 	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
-// clockStep returns the time between two updates of a clock.
+// clockStep returns how often the waiting time in the card is updated.
 func (c *card) clockStep() time.Duration {
 	if outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group {
 		return clockGroup
@@ -92,7 +92,7 @@ func (c *card) clockStep() time.Duration {
 	return clockPrivate
 }
 
-// newestLocked returns the index of the first segment in the newest message.
+// newestLocked returns the index of the first segment in the last message.
 func (c *card) newestLocked() int {
 	if len(c.starts) == 0 {
 		return 0
@@ -100,7 +100,8 @@ func (c *card) newestLocked() int {
 	return c.starts[len(c.starts)-1].segment
 }
 
-// postCall passes a call to the outbox, which makes it when the chat has budget.
+// postCall asks the outbox to update the card as soon as Telegram's rate limit allows. It does nothing if post is
+// false.
 func (c *card) postCall(post bool) {
 	if !post {
 		return
@@ -111,7 +112,7 @@ func (c *card) postCall(post bool) {
 	}, c.callEnded)
 }
 
-// priority returns the priority of the next call. The first text must appear within a second.
+// priority returns the priority of the next request. The first text is urgent: users should see it within a second.
 func (c *card) priority() outbox.Priority {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +133,7 @@ func (c *card) postTyping() {
 	}, nil)
 }
 
-// makeCall makes one call that brings the chat closer to the current document.
+// makeCall makes one Telegram request that brings the chat closer to the current document.
 func (c *card) makeCall(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (c *card) makeCall(ctx context.Context) error {
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock does the work of makeCall. The caller must hold the card's lock. advanceUnlock releases it.
+// advanceUnlock does the work of makeCall. The caller must hold c.mu; advanceUnlock unlocks it.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -181,7 +182,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	p := c.messages.begin(act, c.pace.calls) // before releasing the lock, so that Finish sees the call in flight
+	p := c.messages.begin(act, c.pace.calls) // before the unlock, so that Finish knows about the request
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
 		c.saveSnapshot(ctx, newest.before(texts, act.part))
@@ -199,7 +200,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	left, _ := c.messages.next(0, wants, false)
 	c.mu.Lock()
 	if left.step != message.None {
-		c.pace.news = urgentNews // the next call uses another way to send
+		c.pace.news = urgentNews // Telegram rejected this form of the message, so try another one
 	}
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
@@ -209,8 +210,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked reports whether the newest message is shown as a draft. Drafts end when the message is in the chat.
-// They also end while the turn waits, because a wait can last longer than a draft.
+// draftsLocked reports whether the card shows its last message as a draft. It does not do so after the real message was
+// sent, nor while the turn waits for a user, because a wait can outlast a draft.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -218,7 +219,7 @@ func (c *card) draftsLocked() bool {
 	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
-// intervalLocked returns the shortest time between two calls.
+// intervalLocked returns the shortest time between two edits.
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
@@ -229,7 +230,7 @@ func (c *card) intervalLocked() time.Duration {
 	return c.cards.look().IntervalPrivate
 }
 
-// draftExpiresLocked returns when the draft must be repeated, or false if the chat shows no draft.
+// draftExpiresLocked returns when the draft must be repeated, or false if the card shows no draft.
 func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 	if !c.draftsLocked() {
 		return time.Time{}, false
@@ -237,8 +238,8 @@ func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 	return c.messages.draftExpires()
 }
 
-// draftUnlock shows the newest message as a draft, and stores its content for the next process. The caller must hold
-// the card's lock. draftUnlock releases it.
+// draftUnlock shows the last message as a draft, and stores its content for the next process. The caller must hold
+// c.mu; draftUnlock unlocks it.
 func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
 	c.mu.Unlock()
 	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
@@ -258,7 +259,7 @@ func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) 
 	return nil
 }
 
-// liveLocked renders the growing document as texts, or as one rich message.
+// liveLocked renders the document of a running turn, either as texts or as one rich message.
 func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	texts, _ := c.layoutLocked(render.FullMessage)
 	if !c.richLocked() {
@@ -273,8 +274,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. It returns none with the first text of an answer while the
-// turn waits for nothing, because that text may already be the complete answer.
+// liveButtonsLocked returns the buttons of a running card. The first text of an answer gets no buttons while nothing
+// else is going on, because it may already be the complete answer.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -294,7 +295,7 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	return k
 }
 
-// withLive appends the live lines to the newest message if it has room.
+// withLive appends the live lines to the text of the last message, if they fit.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -303,7 +304,7 @@ func withLive(t, line render.Text) render.Text {
 	return t
 }
 
-// below appends a line to a message if the message has room. It ignores an empty line.
+// below appends a line to the text of a message. It returns the text unchanged and false if the line does not fit.
 func below(t, line render.Text) (all render.Text, fits bool) {
 	if line.Text == "" {
 		return t, true
@@ -314,13 +315,13 @@ func below(t, line render.Text) (all render.Text, fits bool) {
 	return t, false
 }
 
-// callEnded handles the result of a call.
+// callEnded is called when the outbox has finished or dropped a request.
 func (c *card) callEnded(err error) {
 	now := time.Now()
 	c.mu.Lock()
 	c.pace.callEnded(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // otherwise only Finish can show more
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // otherwise no more edits are allowed
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// If an answer is too long for its messages, they show its beginning and its newest part, and a file contains the
+// A very long answer gets a limited number of messages. They show its beginning and its end, and a file contains the
 // whole answer.
 
-// tailBytes is the size of the newest part in the last message. It leaves room for the lines above and below the
-// answer.
+// tailBytes is how much of the end of a very long answer the last message shows. The message also needs room for the
+// lines above and below the answer.
 const tailBytes = 3200
 
-// layout cuts the document into messages. The first messages start at begun. limit is the maximum size of the last
-// message, and most the maximum number of messages. If they cannot hold the document, cut is true and the last
-// message shows the newest part.
+// layout cuts the document into messages. begun contains the starts of the first messages, which stay as they are.
+// limit is the maximum size of the last message, and most is the maximum number of messages. If the document does not
+// fit, layout returns cut = true, and the last message shows the end of the document.
 func (d *document) layout(begun []position, limit, most int) (starts []position, texts []render.Text, cut bool) {
 	if most > 0 {
 		most = max(most, len(begun))
@@ -33,13 +33,13 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	// The line above the newest part says that a file follows.
+	// Add a line above the end of the answer that announces the file.
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
 	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true
 }
 
-// newest returns the start of the document's last tailBytes, moved to the start of a line.
+// newest returns where the last tailBytes of the document start. It prefers the start of a line.
 func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {
@@ -62,7 +62,7 @@ func (d *document) newest() position {
 	return position{}
 }
 
-// fileOf returns the content of a card's file. It is empty if the messages omit nothing.
+// fileOf returns the content of the file with the whole answer, or "" if the messages show all of it.
 func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	if !cut && o.Short == "" {
 		return ""
@@ -70,7 +70,8 @@ func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	return c.opts.Scrub.String(o.Text)
 }
 
-// deliverFile sends a card's file once. It returns when the chat has the file or cannot get it.
+// deliverFile sends the file with the whole answer, if there is one. It returns when Telegram has accepted or rejected
+// the file.
 func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	wanted := content.file != "" && s.lost != chatGone && s.file.State() == orchestrator.Pending

@@ -9,15 +9,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Lost is a turn whose card the chat rejects: the user blocked the bot, or the chat does not allow it to write.
+// Lost is passed to Options.Lost. It describes a turn whose card Telegram rejects because the user has blocked the bot
+// or the bot may not write to the chat.
 type Lost struct {
 	Turn  cli.TurnID
 	In    orchestrator.ConversationID
-	Asker orchestrator.PersonID // the user who sent the prompt; 0 for none
-	Ended bool                  // the turn has ended, so ShowAgain can show the outcome later
+	Asker orchestrator.PersonID // the user who sent the prompt; 0 if none did
+	Ended bool                  // the turn has ended, so ShowAgain can show its result later
 }
 
-// reportLost calls Options.Lost for a card that the chat rejects.
+// reportLost calls Options.Lost if the bot may not write to the card's chat.
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
 	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}
@@ -31,8 +32,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat resets a card whose chat rejected everything while the turn ran, so that it is sent again. It returns
-// false if the card needs no reset.
+// retryLostChat makes the card try its chat again if the bot could not write to it while the turn ran. It returns false
+// if the bot could.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,68 +19,67 @@ import (
 	"ductor/orchestrator"
 )
 
-// messages contains the messages of one card. It chooses and makes the calls that show the content in the chat.
+// messages contains the Telegram messages of one card. It decides which request to make next, and makes it.
 //
-// mu guards the fields. It is never held during I/O. Only one goroutine at a time calls perform, because the calls of
-// a chat are sequential.
+// mu guards the fields below it. It is never held during a request. Only one goroutine at a time may call perform.
 type messages struct {
 	record *record
 	turn   orchestrator.Turn
 	all    *message.Messages
 
 	mu                  sync.Mutex
-	conv                orchestrator.ConversationID // may change while ductor is not running
-	unsupportedReported bool                        // Displays knows that Telegram does not support rich messages
+	conv                orchestrator.ConversationID // the topic changes if the card's topic is deleted
+	unsupportedReported bool                        // Displays was told that this chat supports no rich messages
 	parts               []*part
-	draft               draft            // shows the newest part until that part is sent
-	notice              *message.Message // warns that a part may be missing
+	draft               draft            // the draft that the chat shows instead of the last part
+	notice              *message.Message // warns users that a part of the answer may be missing
 	file                *message.Message // contains the whole answer
 	end                 *message.Message // announces the end of the turn
 	lost                loss
 }
 
-// part is one message of a card.
+// part is a message that shows a part of the card's document.
 type part struct {
 	*message.Message
-	touched int  // number of the last call that changed it
-	sealed  bool // shows everything up to the start of the next part
+	touched int  // number of the last request that changed the message
+	sealed  bool // the message is complete: the text after it belongs to the next part
 }
 
-// loss is a reason to send no notice about missing parts.
+// loss says whether to warn users about missing parts.
 type loss int
 
 const (
 	tellLoss  loss = iota
-	quietLoss      // users do not wait for the missing text
-	chatGone       // the chat accepts no messages
+	quietLoss      // no warning, because users do not wait for the text
+	chatGone       // no warning, because the bot may not write to the chat
 )
 
-// action is the next call to make.
+// action is a request to Telegram about one message.
 type action struct {
 	step   message.Step
 	part   int
 	want   message.Content
-	sealed bool // other messages follow it
+	sealed bool // the message is complete: another one follows it
 }
 
 func (s *messages) open(name string) *message.Message {
 	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn.ID, To: s.conv})
 }
 
-// replyTo returns the message that the first part replies to, or 0.
+// replyTo returns the ID of the user's message to which the first part replies, or 0 if it replies to none.
 func (s *messages) replyTo() int {
 	t := s.turn
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
-		return t.Prompt.Message // several users may send prompts in a group
+		return t.Prompt.Message // in a group, the reply shows whose prompt this is
 	}
 	return 0
 }
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next chooses the next call that brings the messages in the chat closer to the wanted contents. It ignores messages
-// before index first. more is set if further calls follow. If final is set, next deletes messages without content.
-// Otherwise it keeps them, because text may still come.
+// next returns the next request that brings the chat closer to the wanted contents. It ignores messages before index
+// first. more reports whether further requests are needed after it. If final is true, next deletes messages that have
+// no content. Otherwise it keeps them, because the agent may still send text for them.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,9 +103,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether call a has priority over b, which is for an earlier message. While text still comes, the
-// part that was edited longest ago is next. Otherwise changes of an older part could stop the growth of the newest.
-// But a message must be complete before the next message is sent.
+// before reports whether to make request a before b, which concerns an earlier message. Two edits take turns: the
+// message whose last edit is older goes first, so that frequent changes of an old message cannot block the newest one.
+// But a message must show its complete text before a new one is sent after it.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -124,7 +123,7 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	if i < len(wants) && (wants[i].Text.Text != "" || wants[i].Unknown) {
 		a.want = wants[i]
 		a.want.Lifecycle = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted)
-		a.want.Silent = i > 0 // only the first message makes a sound
+		a.want.Silent = i > 0 // only the first message notifies the user
 		if i == 0 {
 			a.want.ReplyTo = s.replyTo()
 		}
@@ -140,14 +139,15 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	return a
 }
 
-// opened returns the number of started messages. Their starts in the document are fixed.
+// opened returns the number of messages that were sent or are being sent. Where they start in the document cannot
+// change any more.
 func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin records that the caller is about to make a call. It returns the message of the call.
+// begin records that the caller is about to make a request, and returns the message that it concerns.
 func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,28 +158,28 @@ func (s *messages) begin(act action, call int) *part {
 	return p
 }
 
-// addPartsLocked adds messages to s.parts until s.parts[i] exists.
+// addPartsLocked appends new parts until s.parts[i] exists.
 func (s *messages) addPartsLocked(i int) {
 	for len(s.parts) <= i {
 		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
 	}
 }
 
-// perform makes the call act, which the caller has passed to begin. It returns an error if the call may be repeated,
-// or if no call is possible.
+// perform makes the request act, for which the caller has called begin. Its errors are meant for the outbox; see
+// message.Message.Do.
 func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conv = p.To() // the newest message may have moved to another conversation
+	s.conv = p.To() // if its topic was deleted, the message went to another conversation
 	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
 		s.lost = chatGone
 	}
 	return err
 }
 
-// continued returns where the document continues after a newest message with an unknown outcome. Such a message can
-// neither be edited nor sent again, so the next message gets the text that it lacks.
+// continued returns where the next message continues if Telegram did not confirm the last one. That message can neither
+// be edited nor sent again, so the next message starts where it ended when it was sent.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,15 +191,15 @@ func (s *messages) continued() (reach position, ok bool) {
 	return reach, p.State() == orchestrator.Unknown && reach != position{}
 }
 
-// gone reports whether the newest message was deleted from the chat.
+// gone reports whether the last message is not in the chat, for example because a user deleted it.
 func (s *messages) gone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// shows reports whether the chat shows the final content from part first on. It checks for messages in flight first,
-// because a message may arrive during the check.
+// shows reports whether the chat shows the wanted contents from message first on. It checks for unfinished requests
+// first, because a request may finish during the check.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -208,8 +208,8 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft, unless the chat already does. If Telegram rejects drafts, it also returns the
-// fault.
+// showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the chat already shows that draft. If Telegram
+// rejects drafts in this chat, refused is the reason.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
@@ -239,22 +239,22 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// draftExpires returns when the draft must be repeated, or false if the chat shows no draft.
+// draftExpires returns when the draft must be repeated, or false if the chat shows none.
 func (s *messages) draftExpires() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
 }
 
-// where returns the conversation that shows the card.
+// where returns the conversation in which the card is shown.
 func (s *messages) where() orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conv
 }
 
-// missing reports whether parts of the content have an unknown outcome or were rejected, and no notice reports that
-// yet.
+// missing reports whether Telegram did not confirm some messages (unknown), or rejected some (refused). It returns
+// false for both if a notice already informed the user, or must not.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +269,7 @@ func (s *messages) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-// recall reads the previous process's messages and their content from the journal.
+// recall reads the card of the previous process from the database.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	saved, stored, err := s.record.load(ctx)
 	if err != nil {
@@ -313,15 +313,15 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	return saved, nil
 }
 
-// Names of a card's messages that contain no part of its text.
+// Names of the messages of a card that are not parts of its document.
 const (
 	noticeName = "notice"
 	fileName   = "file"
 	endName    = "end"
 )
 
-// settled returns nil for an error after which the call is repeated in another way. For a live card, this is no
-// failure.
+// settled returns nil for an error that only means that Telegram wants the message in another form. The next request
+// uses that form.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil
@@ -329,10 +329,10 @@ func settled(err error) error {
 	return err
 }
 
-// pack encodes a position for the journal, which stores it with each sent message.
+// pack encodes a position as a number that the database stores with each sent message.
 func pack(p position) int64 { return int64(p.segment)<<32 | int64(min(p.offset, math.MaxInt32)) }
 
-// unpack decodes the result of pack. It returns the zero position for any other number.
+// unpack decodes the result of pack. It returns the zero position if n is not positive.
 func unpack(n int64) position {
 	if n <= 0 {
 		return position{}

@@ -6,45 +6,45 @@ import (
 	"unicode/utf8"
 )
 
-// The timing of a running card.
+// Timing of the requests of a running card.
 const (
-	secondAfter   = 300 * time.Millisecond // the first text is often short, so the second call comes soon
-	firstTyping   = 600 * time.Millisecond // earlier answers need no typing indicator
+	secondAfter   = 300 * time.Millisecond // delay of the second request, since the first text is often short
+	firstTyping   = 600 * time.Millisecond // if the answer comes sooner, it needs no typing indicator
 	typingEvery   = 4500 * time.Millisecond
-	typingQuiet   = 2 * time.Second // how long visible progress replaces the typing indicator
+	typingQuiet   = 2 * time.Second // no typing indicator for this long after an edit
 	snapshotEvery = 2 * time.Second
 	slowestRetry  = time.Minute
 	ringLasts     = 10 * time.Second
 )
 
-// news is a kind of change that the chat does not show yet.
+// news is the most important kind of change that the chat does not show yet.
 type news int
 
 const (
 	noNews     news = iota
-	growth          // the answer grew
+	growth          // the answer became longer
 	urgentNews      // any other change
 )
 
-// pace decides when a card makes calls. The card's lock guards it.
+// pace decides when a card makes its requests to Telegram. The card's mu guards it.
 type pace struct {
 	growing  growing
-	interval time.Duration // shortest time between two calls
+	interval time.Duration // shortest time between two requests
 
 	news       news
-	queued     bool      // the outbox has a call of the card
-	calls      int       // number of calls so far
-	lastLooked time.Time // when the first message arrived, or the user last decided something
-	fails      int       // failed calls since the last successful call
+	queued     bool      // a request of the card is waiting in the outbox
+	calls      int       // number of requests so far
+	lastLooked time.Time // last time at which the user surely looked at the chat
+	fails      int       // failed requests since the last successful one
 	last       time.Time
 	moved      time.Time // time of the last visible event
 	typing     time.Time // when to send the next typing indicator
 
-	saved     time.Time // time of the last snapshot, or of the start
-	savedPart int       // message of the last snapshot
+	saved     time.Time // time of the last snapshot, initially the start of the card
+	savedPart int       // index of the message in the last snapshot
 }
 
-// due returns when the news justify a call.
+// due returns when to show the news in the chat.
 func (p *pace) due() time.Time {
 	var earliest time.Time
 	switch {
@@ -58,7 +58,7 @@ func (p *pace) due() time.Time {
 		earliest = p.last.Add(p.interval)
 	}
 	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
-		// Wait for a good moment, but not longer than half an interval.
+		// Wait for the end of a sentence or a pause, but not longer than half an interval.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
 		}
@@ -67,7 +67,7 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore returns at, or the time of the next possible call if that is later.
+// notBefore returns at, or the earliest time for the next request if that is later.
 func (p *pace) notBefore(at time.Time) time.Time {
 	if next := p.last.Add(p.interval); next.After(at) {
 		return next
@@ -75,10 +75,8 @@ func (p *pace) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// addNews records visible news.
 func (p *pace) addNews(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
 
-// callStarted records that a call starts.
 func (p *pace) callStarted(now time.Time) {
 	if p.calls == 0 {
 		p.lastLooked = now
@@ -87,7 +85,7 @@ func (p *pace) callStarted(now time.Time) {
 	p.calls++
 }
 
-// callEnded records the result of a call.
+// callEnded records the result of a request.
 func (p *pace) callEnded(err error, now time.Time) {
 	p.queued = false
 	if err == nil {
@@ -106,14 +104,15 @@ func (p *pace) showTyping(now time.Time) bool {
 	return now.Sub(p.last) >= typingQuiet
 }
 
-// userIsLooking reports whether the user probably looks at the chat, because the first message came with a sound or
-// the user decided something a moment ago.
+// userIsLooking reports whether the user probably still looks at the chat: the first message notified the user, or the
+// user decided about an approval, only a few seconds ago.
 func (p *pace) userIsLooking(now time.Time) bool {
 	return p.calls > 0 && now.Sub(p.lastLooked) < ringLasts
 }
 
-// snapshot reports whether to store a message's content. After a crash, the next process uses it to mark the message
-// as interrupted without losing its text. Up to a few seconds of text may be missing in the snapshot.
+// snapshot reports whether to store the content of a message now. After a crash, the next process needs it to mark the
+// message as interrupted without losing its text. Snapshots are limited to one in two seconds, so the last text may be
+// missing.
 func (p *pace) snapshot(part int, now time.Time) bool {
 	if now.Sub(p.saved) < snapshotEvery && part == p.savedPart {
 		return false
@@ -122,14 +121,14 @@ func (p *pace) snapshot(part int, now time.Time) bool {
 	return true
 }
 
-// alarm is a timer that can be moved to an earlier time.
+// alarm is a timer that can be set to an earlier time.
 type alarm struct {
 	timer *time.Timer
-	rings time.Time // zero if the alarm is not set
+	rings time.Time // zero if the timer is not running
 }
 
-// set makes the alarm fire at a time. If the alarm is already set to an earlier time, set does nothing: the card
-// checks again when the alarm fires.
+// set makes the timer fire at the given time, or earlier if it was already set to an earlier time. The card then sets
+// it again.
 func (a *alarm) set(at, now time.Time) {
 	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
@@ -138,34 +137,34 @@ func (a *alarm) set(at, now time.Time) {
 	a.timer.Reset(max(at.Sub(now), 0))
 }
 
-// Pacing configures when new text justifies an edit. With the zero value, any text does. Less text than MinChars
-// waits for Idle. Characters are Unicode code points.
+// Pacing decides how much new text is worth an edit. The zero value shows any text immediately. Lengths are in Unicode
+// code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits for Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text is due; 0: no limit
-	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // any text is due after this silence
-	Sentences  bool          `toml:"sentence_ends" default:"true"`              // text is due at the end of a sentence
-	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // text is due at the end of a paragraph
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text waits for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // more text never waits; 0: no limit
+	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
+	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
+	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph
 }
 
-// Check implements config.checker.
+// Check implements the checker interface of package config.
 func (p Pacing) Check(problem func(key, format string, args ...any)) {
 	if p.MaxChars < p.MinChars {
 		problem("max_chars", "%d is less than min_chars, which is %d", p.MaxChars, p.MinChars)
 	}
 }
 
-// growing is new text that the chat does not show yet.
+// growing describes the text that the agent added and that the chat does not show yet.
 type growing struct {
 	Pacing
 	chars int
-	end   string // the last bytes of the text
+	end   string // the last bytes of the text, at most endBytes
 	last  time.Time
-	shown bool // the chat showed text before
+	shown bool // the chat already shows earlier text of the turn
 }
 
-// endBytes is how many of the last bytes due searches for the end of a sentence or paragraph. The limit makes due
-// equally fast for any amount of text.
+// endBytes is how much of the end of the text is searched for the end of a sentence or paragraph. The limit keeps the
+// search fast for long texts.
 const endBytes = 32
 
 func (g *growing) add(text string, at time.Time) {
@@ -175,13 +174,14 @@ func (g *growing) add(text string, at time.Time) {
 	g.last = at
 }
 
-// show clears the text after the chat has shown it.
+// show records that the chat shows the text now.
 func (g *growing) show() {
 	g.shown = g.shown || g.chars > 0
 	g.chars, g.end = 0, ""
 }
 
-// due returns when the text must be shown even if it does not grow any more. It returns false if there is no text.
+// due returns when to show the text if the agent adds nothing more. It returns false if the chat already shows all of
+// it.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0
@@ -189,8 +189,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe reports whether to show the text now. The first text of a turn is shown early, because it tells users that the
-// agent is working.
+// ripe reports whether the text is worth an edit now. The first text of a turn need not end a sentence, because it
+// shows users that the agent is working.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:
@@ -202,8 +202,8 @@ func (g *growing) ripe() bool {
 	}
 }
 
-// endsSentence reports whether s ends with the punctuation of a sentence. Closing quotes, brackets, emphasis or
-// spaces may follow.
+// endsSentence reports whether s ends with a punctuation mark such as a period. Quotes, brackets, Markdown emphasis and
+// spaces after it are ignored.
 func endsSentence(s string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, " \t\n\"'”’»)]*_`"))
 	return strings.ContainsRune(".!?…:。！？", last)

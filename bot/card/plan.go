@@ -9,22 +9,23 @@ import (
 	"ductor/lang"
 )
 
-// planList is the agent's plan in a card. The list changes in place, and is folded at the end.
+// planList is the agent's to-do list in a card. It changes in place while the turn runs, and is folded when the turn
+// ends.
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length in UTF-16 units, because the message below the plan may be full
+	room   int // maximum length in UTF-16 units; limited because the text after the list may fill the message
 	folded bool
 }
 
-// Bounds of a plan.
+// Limits of a plan.
 const (
-	planShown  = 10 // maximum number of listed steps
+	planShown  = 10 // number of steps that are listed
 	planMargin = 300
 	stepMost   = 80
 )
 
-// setPlan replaces the plan.
+// setPlan replaces the plan. It reports whether the card changes.
 func (d *document) setPlan(steps []cli.PlanStep) bool {
 	var p *planList
 	for _, s := range d.segments {
@@ -32,7 +33,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent removed its plan: show the finished steps
+	if len(steps) == 0 { // the agent removed its plan: continue to show the old one
 		return false
 	}
 	if p == nil {
@@ -49,7 +50,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 	return true
 }
 
-// slack returns by how many units the plan may still grow.
+// slack returns by how many UTF-16 units the plan may still grow.
 func (p *planList) slack() int {
 	if p.folded {
 		return 0
@@ -65,7 +66,8 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan as lines. For a long plan, it omits finished steps and the last steps.
+// list renders the plan, one step per line. If the plan is long, it only counts finished steps at the start and steps
+// at the end.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps
@@ -83,7 +85,7 @@ func (p *planList) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// title returns the line with the number of finished steps.
+// title returns the first line, which contains the number of finished steps.
 func (p *planList) title() string {
 	done := 0
 	for _, s := range p.steps {
@@ -94,7 +96,7 @@ func (p *planList) title() string {
 	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
-// hidden returns the number of finished steps at the start that one line summarizes.
+// hidden returns how many finished steps at the start are counted instead of listed.
 func (p *planList) hidden() (n int) {
 	for n < len(p.steps)-planShown && p.steps[n].State == cli.PlanDone {
 		n++

@@ -14,31 +14,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// snapshot is the state of a running card. The journal stores it for the next process.
+// snapshot is the state of a running card. The database stores it, so that the next process can continue after a crash.
 type snapshot struct {
-	part      int         // index of the newest message
-	unchanged int         // number of messages whose content is stored, because it will not change
-	text      render.Text // text of the newest message, without the live lines
-	starts    []position  // where the messages start
-	rich      richContent // rich content of the message, if any
+	part      int         // index of the last message
+	unchanged int         // number of earlier messages that are complete and will not change
+	text      render.Text // text of the last message, without the live lines
+	starts    []position  // where in the document each message starts
+	rich      richContent // content of the last message if it is a rich message
 }
 
-// before returns a snapshot of the message before part.
+// before returns a snapshot in which the message before part is the last one.
 func (s snapshot) before(texts []render.Text, part int) snapshot {
 	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
 }
 
-// record is the stored content of a card: a snapshot or the final content.
+// record stores the content of a card in the database: snapshots while the turn runs, and the final content at its end.
 type record struct {
 	journal orchestrator.CardStore
 	turn    cli.TurnID
 
-	mu       sync.Mutex // held during a write, so that older content never replaces newer content
+	mu       sync.Mutex // held while writing, so that old content never replaces newer content
 	final    bool
 	snapshot savedCard
 }
 
-// load reads the stored content. It returns false if the journal has none.
+// load reads the stored content. stored is false if the database has none.
 func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,8 @@ func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err er
 	return saved, len(data) > 0, nil
 }
 
-// update changes the stored snapshot. It stores nothing if the journal has the final content or change returns false.
+// update changes the stored snapshot. It stores nothing if the final content is already stored, or if change returns
+// false.
 func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +77,6 @@ func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bo
 	return nil
 }
 
-// finish stores the final content.
 func (r *record) finish(ctx context.Context, data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// saveSnapshot stores a snapshot. It only logs errors, because the card works without snapshots.
+// saveSnapshot stores a snapshot. It only logs errors, because a running card works without snapshots.
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
@@ -104,7 +104,7 @@ func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	}
 }
 
-// forgetFingerprint deletes the stored fingerprint of a message before the message changes.
+// forgetFingerprint deletes the stored fingerprint (a hash of the content) of a message before the message is edited.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	return s.record.update(ctx, func(saved *savedCard) bool {
 		if part >= len(saved.Prints) || saved.Prints[part] == "" {
@@ -116,7 +116,7 @@ func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	})
 }
 
-// fingerprints returns the fingerprints of the first n messages, or "" for messages with unknown content.
+// fingerprints returns a hash of the content of each of the first n messages, or "" if the content is unknown.
 func (s *messages) fingerprints(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,6 @@ func (s *messages) fingerprints(n int) []string {
 	return out
 }
 
-// saveFinal stores the final content of the messages.
 func (s *messages) saveFinal(ctx context.Context, content contents) error {
 	data, err := content.encode(s.where().Topic)
 	if err != nil {
@@ -138,22 +137,22 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 	return s.record.finish(ctx, data)
 }
 
-// savedCard is the content of a card in the journal's format.
+// savedCard is the JSON format in which the database stores the content of a card.
 type savedCard struct {
-	Final         bool           `json:"final"` // final content; otherwise a snapshot of the running turn
-	First         int            `json:"first"` // messages before this index stay unchanged
+	Final         bool           `json:"final"` // false: snapshot of a running turn
+	First         int            `json:"first"` // Texts starts at this message; earlier ones stay as they are
 	Texts         []render.Text  `json:"texts"`
 	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
 	Topic         int            `json:"topic"`
-	Remark        string         `json:"remark,omitempty"` // line that was added below everything after the end
+	Remark        string         `json:"remark,omitempty"` // line that Cards.Remark added below the last message
 	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
 	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
-	End           *ending        `json:"end,omitempty"`    // announcement of the end; nil for none
-	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
+	End           *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
+	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message before First
 
-	// Starts and Prints are set only while the turn runs. Starts contains the start of each message in the document,
-	// as segment and offset. Prints contains the fingerprints of messages that will not change; an unknown
-	// fingerprint is empty.
+	// Starts and Prints are only set while the turn runs. Starts contains the segment and offset in the document at
+	// which each message starts. Prints contains a hash of the content of each complete message, or "" if its content
+	// is unknown.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
 }
@@ -173,7 +172,7 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-// contents returns the stored final content of a card.
+// contents returns the stored final content. file is the whole answer, for cards that also send it as a file.
 func (c savedCard) contents(file string) contents {
 	s := contents{
 		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
@@ -189,7 +188,7 @@ func (c savedCard) contents(file string) contents {
 	return s
 }
 
-// maxParts is greater than the number of messages of any card.
+// maxParts is an upper bound for valid data. No card has so many messages.
 const maxParts = 10_000
 
 func decodeCard(data []byte) (savedCard, error) {

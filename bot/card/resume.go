@@ -16,22 +16,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// How long a reopened card waits for the end of the replay, if no event reports it.
+// After a restart, a card waits until the agent's earlier events have been replayed. These limits apply if no event
+// reports the end of the replay.
 const (
 	replaySilence = 2 * time.Second
 	replayLongest = 5 * time.Second
 )
 
-// past is the card's state left by the previous process.
+// past is the state of a card that a previous process has shown.
 type past struct {
-	unknown   bool      // the journal was not read yet
-	saved     savedCard // the stored content
-	replaying bool      // the turn's events come again; the card shows nothing until the replay ends
+	unknown   bool      // recall has not read the database yet
+	saved     savedCard // content that the previous process stored
+	replaying bool      // the earlier events of the turn are being replayed; the chat shows no changes meanwhile
 	began     time.Time // start of the replay
-	lastEvent time.Time // last event of the replay
+	lastEvent time.Time // time of the last event in the replay
 }
 
-// quiet returns when the replay counts as complete.
+// quiet returns when to treat the replay as complete if no more events come.
 func (p past) quiet() time.Time {
 	if silence := p.lastEvent.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
 		return silence
@@ -39,10 +40,12 @@ func (p past) quiet() time.Time {
 	return p.began.Add(replayLongest)
 }
 
-// Reopen returns the card of a turn that the previous process was showing. The card continues in the same messages.
-// The agent's events are replayed from the start of the turn; then the card edits each message that differs, once. A
-// message with an unknown outcome is neither sent again nor edited. The next message gets the text that it may lack,
-// and a notice follows after the turn.
+// Reopen returns a card for a turn that started before a restart of ductor. The card continues to edit the same
+// messages.
+//
+// First, the agent's events are replayed from the start of the turn. Then the card edits each message that differs,
+// once. If Telegram has not confirmed a message, the card neither edits it nor sends it again. Instead, the next
+// message repeats the text that may be missing, and a notice follows after the turn.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.past = past{unknown: true, replaying: true, began: k.pace.moved, lastEvent: k.pace.moved}
@@ -55,8 +58,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads the previous process's content from the journal, and retries until that succeeds. Until then the card
-// shows nothing, because the chat may already show the content.
+// recall reads the content that the previous process stored, unless that has already succeeded. Until it succeeds, the
+// card changes nothing in the chat, because it does not know its messages.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -76,7 +79,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// noteReplayLocked records the time of an event, to detect the end of the replay.
+// noteReplayLocked records the time of a replayed event, and detects the last one.
 func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
@@ -87,13 +90,14 @@ func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked ends the replay. The card shows everything from now on.
+// caughtUpLocked is called when all earlier events have been replayed. After it, the card edits its messages again.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.addNews(urgentNews, now)
 }
 
-// inheritLocked returns the starts of the messages from the previous process, as far as they fit the document.
+// inheritLocked returns where the messages of the previous process start in the document. If these positions do not fit
+// the replayed document, it returns only the start of the document.
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
@@ -121,7 +125,7 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within reports whether a position is in the document and after before.
+// within reports whether p is a valid position in the document and lies after before.
 func (d *document) within(before, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false
@@ -129,8 +133,8 @@ func (d *document) within(before, p position) bool {
 	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
 }
 
-// reach returns where message i ends in the current document. Text at the document's end that may still change
-// belongs to the next message.
+// reach returns the position up to which message i shows the document. At the end of the document, this excludes
+// segments that may still change.
 func (d *document) reach(starts []position, i int) position {
 	if i+1 < len(starts) {
 		return starts[i+1]
@@ -147,11 +151,12 @@ func (d *document) reach(starts []position, i int) position {
 	return position{segment: end}
 }
 
-// longestWord is in bytes. A longer run is not a word, or its language has no spaces.
+// longestWord is the maximum length of a word in bytes. Longer letter sequences occur in languages without spaces, or
+// are no words.
 const longestWord = 32
 
-// wholeWord returns p, or the start of the word that a cut at p would split. It never moves back beyond before. A
-// split word would be unreadable, because the message with its first half may be missing.
+// wholeWord moves p to the start of a word if p is in the middle of it, but never back to before or beyond. The
+// previous message may be missing, so the next one should not start with half a word.
 func (d *document) wholeWord(before, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
@@ -175,7 +180,7 @@ func ofWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
 }
 
-// mayChange reports whether the segment's text may still be replaced, not only extended.
+// mayChange reports whether existing text of the segment may still change, as opposed to only growing at its end.
 func (s *segment) mayChange() bool {
 	return s.kind == toolSegment && !s.tool.ended() || s.kind == thinkingSegment
 }
@@ -192,7 +197,7 @@ func (c *card) Leave(ctx context.Context) {
 	pending, replaying := c.pace.news != noNews || c.pace.queued, c.past.replaying
 	c.mu.Unlock()
 	if replaying {
-		return // the card has shown nothing that the journal lacks
+		return // the chat has not changed since the previous process stored the card
 	}
 	if pending {
 		if err := c.flush(ctx); err != nil {
@@ -208,7 +213,7 @@ func (c *card) Leave(ctx context.Context) {
 	}
 }
 
-// flush makes the scheduled call now, after any call in flight.
+// flush makes the planned request now, after requests that are already in progress.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,

@@ -10,22 +10,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card can be one rich message instead of several plain messages. A rich message has real tables and folded
-// outputs.
+// A card can be one rich message instead of several plain messages. Rich messages are a Telegram format with real
+// tables and sections that users can unfold.
 
-// Displays records which chats see rich messages. Safe for concurrent use.
+// Displays stores which chats want rich messages. It must be safe for concurrent use.
 type Displays interface {
-	// RichWouldHelp reports an answer that a rich message would show better. Displays may then ask the chat whether
-	// it sees rich messages.
+	// RichWouldHelp is called after an answer that a rich message would show better. Displays may then ask the users of
+	// the chat whether their Telegram apps can show rich messages.
 	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
-	// RichUnsupported reports that the server of a chat does not support rich messages.
+	// RichUnsupported is called if the Bot API server does not support rich messages.
 	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
 }
 
-// keptOutput limits how much of the end of an output or diff a card stores, in UTF-16 units.
+// keptOutput is how much of the end of a tool's output or diff a card stores, in UTF-16 units.
 const keptOutput = 2000
 
-// blocks renders the document as a rich message. cut reports that the message omits a part of the answer.
+// blocks renders the document as the blocks of a rich message. cut reports whether they omit a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{
 		Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows")),
@@ -43,7 +43,7 @@ func (d *document) blocks() (blocks []render.Block, cut bool) {
 	return blocks, cut || left
 }
 
-// blocksOf renders a segment that is not text as blocks, like rendered.
+// blocksOf renders segment i as blocks. The segment must not be a text.
 func (d *document) blocksOf(i int) []render.Block {
 	switch s := d.segments[i]; s.kind {
 	case toolSegment:
@@ -66,7 +66,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom returns the tools that the line of segment i represents, including its own.
+// hiddenFrom returns the tools that the line of segment i summarizes, including the tool of that line.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -84,7 +84,7 @@ func (d *document) hiddenFrom(i int) []render.Block {
 	return out
 }
 
-// block returns the block of a tool: its line, with its output folded below.
+// block returns the tool's line, with the tool's output and diff folded below it.
 func (t *toolLine) block() render.Block {
 	var inside []render.Block
 	if t.output != "" {
@@ -103,7 +103,7 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold returns a folded block, or nothing if the content is empty.
+// fold returns a block that shows summary and unfolds to inside. It returns nil if inside is empty.
 func fold(summary render.Text, inside ...render.Block) []render.Block {
 	if len(inside) == 0 {
 		return nil
@@ -137,8 +137,8 @@ func (p *planList) blocks() []render.Block {
 	return []render.Block{{Kind: render.Paragraph, Text: title}, list}
 }
 
-// keepEnd returns the end of an output for storing. It removes secrets first, because a cut could split a secret so
-// that no later check finds it.
+// keepEnd returns the end of a tool's output for rich messages, or "" if the card shows no outputs. It removes secrets
+// before cutting, because half a secret would not be found.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""
@@ -146,14 +146,13 @@ func (d *document) keepEnd(output string) string {
 	return strings.TrimSpace(render.LastLines(strings.TrimSpace(d.scrub.String(output)), keptOutput))
 }
 
-// richLocked reports whether the card is a rich message.
 func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich() }
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich reports whether the card can be a rich message. It cannot if Telegram rejected it, or if the card already
-// has several messages. It also cannot if its message has an unknown outcome, because then another message gets the
-// missing text.
+// takesRich reports whether the card can be one rich message. This is not possible if Telegram rejected the rich
+// message, or if the card already has several messages. It is also not possible if Telegram did not confirm the
+// message, because then a second message repeats its text.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +165,7 @@ func (s *messages) takesRich() bool {
 	return false
 }
 
-// reportTooOld reports to Displays if Telegram rejected rich messages as unsupported.
+// reportTooOld tells Displays that Telegram rejected a rich message because the server does not support them.
 func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
 	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.unsupportedReported
@@ -180,8 +179,8 @@ func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	}
 }
 
-// richWouldHelp reports whether a rich message would show an answer better than texts, in a chat that ductor has not
-// asked yet.
+// richWouldHelp reports whether to ask the users of the chat about rich messages: they have not been asked yet, and a
+// rich message would show the answer better than texts.
 func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
@@ -189,7 +188,7 @@ func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// askAboutRich makes Displays ask the chat about rich messages if the answer would benefit.
+// askAboutRich calls Displays.RichWouldHelp if content.richWouldHelp is set.
 func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
 	if !content.richWouldHelp || c.opts.Displays == nil {
 		return
@@ -199,7 +198,7 @@ func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents)
 	}
 }
 
-// richContent returns the rich content of an outcome. It is empty if the card is plain.
+// richContent returns the content of a rich card. It is empty for a plain card.
 func (d *document) richContent(t orchestrator.Turn) richContent {
 	if !isRich(t) {
 		return richContent{}
@@ -214,7 +213,7 @@ type richContent struct {
 	Cut    bool           `json:"cut,omitempty"` // the blocks omit a part of the answer
 }
 
-// with appends texts.
+// with appends texts to the blocks, unless the card is plain.
 func (r richContent) with(texts ...render.Text) richContent {
 	if r.Blocks == nil {
 		return r

@@ -8,22 +8,22 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is the last rendering of a segment. It stores offsets, so that the cost of cutting a long text depends
-// only on its growth.
+// shownText is the rendered text of a segment. It remembers offsets at which the text was cut, so that cutting a long
+// text again takes only as long as its new part.
 type shownText struct {
 	text    render.Text
-	changed int          // first UTF-16 unit that may differ from the last cut; MaxInt for none
-	offsets []textOffset // sorted; valid while the text before them is unchanged
+	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
+	offsets []textOffset // sorted; offsets after a change are removed
 }
 
-// textOffset is a position in a shownText, in three units.
+// textOffset is a position in a text, expressed in three ways.
 type textOffset struct {
 	units  int // UTF-16 units
 	bytes  int
-	entity int // no earlier entity extends beyond the offset
+	entity int // index of the first entity (formatting) that does not end before the offset
 }
 
-// set replaces the rendering.
+// set replaces the text and updates changed.
 func (s *shownText) set(t render.Text) {
 	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
@@ -58,7 +58,7 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before returns the last offset at or before a byte position.
+// before returns the offset at a byte position, or before the character that contains it.
 func (s *shownText) before(bytes int) textOffset {
 	var p textOffset
 	for _, known := range s.offsets {
@@ -77,7 +77,7 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find returns the offset at unit, or after the character that contains unit.
+// find returns the offset at a UTF-16 unit, or after the character that contains it.
 func (s *shownText) find(unit int) textOffset {
 	var p textOffset
 	i := 0
@@ -92,7 +92,7 @@ func (s *shownText) find(unit int) textOffset {
 	return p
 }
 
-// seek is like find, but starts at an earlier offset.
+// seek is like find, but searches from the offset p on. p must not be after unit.
 func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
@@ -108,7 +108,7 @@ func (s *shownText) seek(p textOffset, unit int) textOffset {
 
 func (s *shownText) end() textOffset { return textOffset{units: math.MaxInt, bytes: len(s.text.Text)} }
 
-// between returns the text between two offsets. It cuts entities at the offsets.
+// between returns the text between two offsets. It shortens formatting that extends beyond them.
 func (s *shownText) between(from, to textOffset) render.Text {
 	if from.bytes >= to.bytes {
 		return render.Text{}

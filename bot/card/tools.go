@@ -13,19 +13,19 @@ import (
 	"ductor/lang"
 )
 
-// toolLine is the line of a tool in the card. At the end it shows the result.
+// toolLine is the line in a card that shows one use of a tool, and its result once it has ended.
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
 	state       toolState
 	ran         stopwatch
-	held        cli.ApprovalID // the approval for which the tool waits
-	result      string         // result of an ended tool, such as "exit 1 · 1.2 s"
-	hidden      bool           // the line of an earlier tool represents the tool
-	folded      map[string]int // number of tools that this line represents, by name, including its own
-	children    int            // number of tools used by the tool's sub-agent
-	output      string         // end of the output, in a rich card
-	diff        string         // end of the file's diff, in a rich card
+	held        cli.ApprovalID // the approval that the tool waits for; "" if it does not wait
+	result      string         // text after the title when the tool has ended, such as "exit 1 · 1.2 s"
+	hidden      bool           // the line is not shown, because the summary in an earlier line includes it
+	folded      map[string]int // for a summary of several tools: number of uses by tool name; otherwise nil
+	children    int            // number of tools that this tool, a sub-agent, used itself
+	output      string         // end of the tool's output; only in rich cards
+	diff        string         // end of the diff of the changed file; only in rich cards
 }
 
 type toolState int
@@ -35,27 +35,28 @@ const (
 	toolSucceeded
 	toolFailed
 	toolDenied     // the tool was not allowed to run
-	toolUnreported // the tool continues, or the agent does not report its end
+	toolUnreported // the tool still runs, or the agent did not report how it ended
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
 func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
-// toolRef refers to the line that shows a tool. A sub-agent's tool is shown on the line of its parent.
+// toolRef says which line shows a tool. The tools of a sub-agent have no lines: the line of the sub-agent counts them.
 type toolRef struct {
 	line  *toolLine
 	child bool
 }
 
-// Maximum lengths in a tool line, in UTF-16 units. The whole line never exceeds toolMax.
+// Maximum lengths in UTF-16 units. toolMax is the maximum length of the whole line.
 const (
 	titleMax = 60
 	toolMax  = 140
 
-	reasonMax = 90 // the reason of a failure; shorter if the line has less room
+	reasonMax = 90 // the reason of a failure
 )
 
-// foldAbove is how many tool lines may follow each other. Beyond that, the oldest successful lines become one line.
+// foldAbove is the maximum number of consecutive tool lines. If there are more, the oldest successful lines become a
+// single summary.
 const foldAbove = 10
 
 func (d *document) startTool(ev cli.ToolStarted) {
@@ -102,7 +103,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	t := ref.line
 	d.running--
 	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
-	if t.held != "" { // no event reported that the approval was answered
+	if t.held != "" { // the user's answer is unknown, so the duration would include the wait
 		ev.Duration, t.held = 0, ""
 	}
 	switch {
@@ -118,13 +119,14 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// toolName returns the name of a tool for its line.
+// toolName returns the name of a tool as the card shows it.
 func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// holdTool shows that a tool waits for a user. The approval of one of ductor's own tools contains only the tool's
-// name, and may come before the event that starts the tool.
+// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. If the tool is one of
+// ductor's own, the agent does not say which use of the tool the approval is for, and the approval may arrive before
+// the tool's line exists.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
@@ -140,13 +142,13 @@ func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) boo
 	return true
 }
 
-// earlyAsk is an approval that came before the event that starts its tool. Only the tool's name is known.
+// earlyAsk is a request for approval that arrived before the event that starts its tool. Only the tool's name is known.
 type earlyAsk struct {
 	id   cli.ApprovalID
 	name string
 }
 
-// runningTool returns the last running tool with a name that waits for no approval, or nil.
+// runningTool returns the last running tool with the given name that does not wait for an approval, or nil.
 func (d *document) runningTool(name string) *toolLine {
 	for _, s := range slices.Backward(d.segments) {
 		if t := s.tool; t != nil && t.name == name && !t.ended() && t.held == "" {
@@ -156,7 +158,8 @@ func (d *document) runningTool(name string) *toolLine {
 	return nil
 }
 
-// releaseTool records that an approval was answered or withdrawn. The tool that waited for it now runs, or ends soon.
+// releaseTool records that a request for approval was answered or withdrawn. It reports whether a tool was waiting for
+// it.
 func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
@@ -176,7 +179,7 @@ func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	return seen
 }
 
-// addFile mentions a changed file, unless a tool's line does.
+// addFile adds a note about a changed file, unless the line of a recent tool already mentions the file.
 func (d *document) addFile(ev cli.FileChanged) bool {
 	name := path.Base(ev.Path)
 	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
@@ -192,7 +195,7 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 	return true
 }
 
-// fold hides the oldest successful lines in the last row of tools.
+// fold combines the oldest successful tool lines at the end of the document if there are too many.
 func (d *document) fold() {
 	from := len(d.segments)
 	for from > 0 && d.segments[from-1].kind == toolSegment {
@@ -222,7 +225,7 @@ func (d *document) fold() {
 	}
 }
 
-// absorb makes t's line represent the tools of the line other too.
+// absorb adds the tools of other to the summary in t, and hides other.
 func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
@@ -240,7 +243,7 @@ func (t *toolLine) absorb(other *toolLine) {
 	other.hidden, other.folded, other.children = true, nil, 0
 }
 
-// slack returns by how many units the line may still grow.
+// slack returns by how many UTF-16 units the line may still grow.
 func (t *toolLine) slack() int {
 	if t.hidden || t.failed() {
 		return 0
@@ -270,7 +273,6 @@ func (t *toolLine) rendered() render.Text {
 	return render.Shorten(render.Concat(parts...), toolMax)
 }
 
-// icon returns the start of the line.
 func (t *toolLine) icon() string {
 	switch {
 	case t.state == toolSucceeded:
@@ -287,7 +289,7 @@ func (t *toolLine) icon() string {
 	return "⏳ "
 }
 
-// inner returns the number of tools that the tool's sub-agent used, as text.
+// inner returns how many tools the sub-agent used, as text, or "".
 func (t *toolLine) inner() string {
 	if t.children == 0 {
 		return ""
@@ -295,7 +297,7 @@ func (t *toolLine) inner() string {
 	return suffix(t.lang.Text("card.tools-inside", t.children))
 }
 
-// summary returns a text such as "12 tools: Bash ×7, Read ×5".
+// summary returns the text of a line that combines several tools, such as "12 tools: Bash ×7, Read ×5".
 func (t *toolLine) summary() string {
 	names, total := make([]string, 0, len(t.folded)), 0
 	for name, n := range t.folded {
@@ -310,7 +312,7 @@ func (t *toolLine) summary() string {
 	return t.lang.Text("card.tools-folded", total, t.lang.List(names...))
 }
 
-// toolResult returns the text after the title for a tool that has ended.
+// toolResult returns the text after the title of a tool that has ended: exit code or error, and duration.
 func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {

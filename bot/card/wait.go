@@ -9,38 +9,39 @@ import (
 	"ductor/lang"
 )
 
-// waitState is the reason why a turn waits. The last line of a running card shows the reason.
+// waitState is the reason why nothing happens in a turn at the moment. The last line of a running card shows it.
 type waitState int
 
 const (
-	waitQuiet    waitState = iota // no line: text or a tool progresses, or did a moment ago
-	waitOpening                   // no line yet: the agent's process starts
-	waitThinking                  // the agent is silent
-	waitMute                      // the agent has been silent for long, and may be repeating a request to its model
-	waitStarting                  // the agent is still starting; detail names the reason for the delay, if known
-	waitFor                       // detail names the reason
+	waitQuiet    waitState = iota // no line: the agent is writing text or using a tool
+	waitOpening                   // the agent's process is starting; no line yet
+	waitThinking                  // the agent sends nothing
+	waitMute                      // the agent has sent nothing for long; perhaps it repeats a request to its model
+	waitStarting                  // the start takes long; detail is the reason, if known
+	waitFor                       // detail is the reason
 	waitCompacting
 	waitRetrying
-	waitPaused // a pause before a retry; detail describes it
-	waitAsked  // no line: a separate message asks the user
+	waitPaused // a pause before ductor repeats the turn; detail describes it
+	waitAsked  // no line: a separate message asks the user something
 )
 
-// waitLine is the last line of a running card.
+// waitLine is the last line of a running card. It says why nothing happens at the moment.
 type waitLine struct {
 	state  waitState
 	detail string
-	retry  cli.Retry     // when and why the agent repeats its request
-	clock  time.Duration // waiting time that the line shows; 0 for none
+	retry  cli.Retry     // when and why the agent repeats a request to its model
+	clock  time.Duration // how long the turn has been waiting, if the line shows it; otherwise 0
 }
 
-// setWait changes the line and restarts its clock. It reports whether to show the change.
+// setWait replaces the line. It reports whether the card changes.
 func (d *document) setWait(state waitState, detail string) bool {
 	was := d.wait
 	d.wait = waitLine{state: state, detail: detail}
 	return was.state != state || was.detail != detail
 }
 
-// applyStatus records a status from the agent. A warning stays in the card.
+// applyStatus shows a status that the agent reported. It reports whether the card changes. Only warnings stay in the
+// card; others disappear with the next event.
 func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
@@ -63,15 +64,16 @@ func (d *document) applyStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent's process starts. If the start takes long, the line shows detail as the reason.
+// beginOpening records that the agent's process is starting. If that takes long, the line will show detail as the
+// reason. beginOpening reports whether the card changes now.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
-// opened records that the agent's process runs, or that a stage with its own line has ended. The change from starting
-// to thinking does not justify an edit; the next edit shows it.
+// opened records that the agent's process is running, or that it finished something that had its own line. It reports
+// whether this is worth an edit. The change from "starting" to "thinking" is not: the next edit shows it.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -84,10 +86,12 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is the silence after which the line of a mute agent says that the agent may be repeating a request.
+// muteAfter applies to agents that do not report when they repeat requests to their model. If such an agent sends
+// nothing for this long, the line says that it may be doing so.
 const muteAfter = 30 * time.Second
 
-// silence updates the line after the agent was silent for lasts. The clock advances in steps.
+// silence updates the line after the agent has sent nothing for the given time. The line shows that time rounded down
+// to a multiple of step.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
 	case waitQuiet:
@@ -103,8 +107,8 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock returns the waiting time at which the line's clock alone justifies an edit, or false if the line has no
-// clock.
+// nextClock returns the waiting time after which to edit the message only to update the time in the line. It returns
+// false if the line shows no time.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
 	case waitQuiet, waitOpening, waitAsked, waitPaused:
@@ -121,7 +125,8 @@ func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	return w.clock.Truncate(step) + step, true
 }
 
-// Rates of a clock. It is updated less often the longer the user waits, because each update is an edit.
+// These are the shortest times between updates of the waiting time. Updates become less frequent over time, because
+// each one is an edit.
 const (
 	clockPrivate = 10 * time.Second
 	clockGroup   = 30 * time.Second
@@ -153,13 +158,13 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 && w.retry.In == 0 { // a clock next to another time would be confusing
+	if w.clock > 0 && w.retry.In == 0 { // the line should not contain two times
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
 }
 
-// retryText explains when and why the agent repeats its request. It returns "" if that is unknown.
+// retryText returns when and why the agent repeats a request to its model, or "" if that is unknown.
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
 		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded",

@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxRows limits the lines of a diff in a picture. A phone shows that many legibly without zooming.
+// maxRows is the maximum number of lines of a diff in a picture. More lines would be too small to read on a phone.
 const maxRows = 60
 
-// diffOf shows the changes of a turn.
+// diffOf shows the changes of a turn. id is the turn's ID.
 func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool,
 	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -33,11 +33,11 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 	return s.show(by, on, text, look{themeOf(dark), []tgapi.Button{other}, nil})
 }
 
-// look configures how show presents a diff.
+// look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // opens the picture in the other theme
-	since []tgapi.Button // open other comparisons
+	other []tgapi.Button // buttons that show the picture in the other theme
+	since []tgapi.Button // buttons that show other comparisons
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -47,7 +47,8 @@ func themeOf(dark bool) picture.Theme {
 	return picture.Light
 }
 
-// show returns the message that shows a diff: a picture if the diff is short, otherwise a file.
+// show returns a message with a diff. If the diff is short, the message contains a picture of it. Otherwise, it
+// contains the diff as a file.
 func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
@@ -80,7 +81,7 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgap
 	}, nil
 }
 
-// rowsOf returns a keyboard of the rows that have buttons.
+// rowsOf returns a keyboard with the rows that are not empty.
 func rowsOf(rows ...[]tgapi.Button) (k tgapi.Keyboard) {
 	for _, row := range rows {
 		if len(row) > 0 {
@@ -98,7 +99,7 @@ func (s *Screen) words(p lang.Printer) picture.Words {
 	}
 }
 
-// count counts the files and lines of a unified diff.
+// count returns the number of files, added lines and removed lines in a unified diff.
 func count(diff string) (files, added, removed int) {
 	for line := range strings.SplitSeq(diff, "\n") {
 		switch {
@@ -114,8 +115,8 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff answers "/diff". It shows the changes since the start of the last turn that changed files, or since the last
-// commit if no turn did.
+// Diff handles "/diff". It shows the changes of all files, or of path, since the start of the last turn that changed
+// files. If no turn changed files, it shows the changes since the last commit.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -132,7 +133,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf parses the first letter of a comparison in a button.
+// sinceOf returns the DiffSince whose first letter is in the data of a button.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
@@ -156,7 +157,7 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, 
 	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
 }
 
-// since shows the current differences, with buttons for the other comparisons.
+// since shows how the files differ from an earlier state, with buttons that compare them with other states.
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool,
 	path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
@@ -183,7 +184,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
 	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for a button
+	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for the data of a button
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Checkpoint answers "/checkpoint". It creates a checkpoint of the files. With "list", it lists the states that users
-// can restore.
+// Checkpoint handles "/checkpoint". It stores the current state of the files as a checkpoint. With the argument "list",
+// it lists the restore points of the conversation instead.
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -37,7 +37,7 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	}, nil
 }
 
-// nameOf names a checkpoint, or the state before or after a turn.
+// nameOf returns the name of a restore point for users. side selects the state before or after a turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
@@ -52,7 +52,7 @@ func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) 
 	return p.Text("changes.before", render.ShortLine(c.Title, 60), at)
 }
 
-// points lists the states that users can restore.
+// points returns a page of the list of the conversation's restore points.
 func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
@@ -66,7 +66,7 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard returns the buttons for one page of states.
+// keyboard returns the buttons for one page of restore points. to returns the data of the button that leads to a page.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
 	to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
@@ -76,12 +76,12 @@ func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page i
 	return append(k, pager...)
 }
 
-// SessionButton returns a button that lists the states of a session that users can restore.
+// SessionButton returns a button that lists the restore points of a session.
 func SessionButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return button(p.Text("changes.of-session"), opSession, "0:"+string(id))
 }
 
-// ofSession lists the states of a session that users can restore.
+// ofSession returns a page of the list of a session's restore points.
 func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	number, id, _ := strings.Cut(data, ":")
@@ -103,8 +103,7 @@ func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data stri
 	return shown, nil
 }
 
-// askReturn asks for confirmation before all files return to a state: before a turn, after a turn, or at a
-// checkpoint.
+// askReturn asks the user to confirm that all files return to a restore point. id is the ID of a turn or checkpoint.
 func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
@@ -124,7 +123,7 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
 }
 
-// goBack returns all files to a state.
+// goBack returns all files to a restore point.
 func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string,
 	side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

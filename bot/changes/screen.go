@@ -1,5 +1,6 @@
-// Package changes is the screen behind the buttons of receipts, /diff and /checkpoint. It shows the changes of turns,
-// and can undo, redo and commit them.
+// Package changes implements the commands /diff and /checkpoint, and the buttons below the answers of turns that
+// changed files. Users can show, undo, redo and commit the changes of a turn. They can also return all files to a
+// restore point: a checkpoint, or the state before or after a turn.
 package changes
 
 import (
@@ -16,30 +17,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of a Screen's buttons. A button names the turn or checkpoint it acts on, so it works after a
-// restart.
+// Action is the action in the data of all buttons of this package. The data contains the ID of a turn or checkpoint, so
+// the buttons also work after a restart.
 const Action = "U"
 
-// op is the operation of a button. The id of a turn or checkpoint follows.
+// op is the operation of a button. Usually, the ID of a turn or checkpoint follows in the button's data.
 type op string
 
 const (
 	opUndo     op = "u"
 	opRedo     op = "r"
 	opDiff     op = "d"
-	opCommit   op = "c" // asks for the commit message
+	opCommit   op = "c" // asks the user for the commit message
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
-	opSince    op = "s" // followed by the first letter of an orchestrator.DiffSince, a theme and a path
-	opReturn   op = "t" // asks for a confirmation
+	opSince    op = "s" // followed by the first letter of a DiffSince, the letter of a theme, and a path
+	opReturn   op = "t" // asks the user to confirm
 	opReturns  op = "T"
 	opAfter    op = "A" // like opReturns, but for the state after the turn
-	opSession  op = "h" // followed by a page and a session
-	opPoints   op = "p" // followed by a page of checkpoints
+	opSession  op = "h" // followed by a page number and the ID of a session
+	opPoints   op = "p" // followed by a page number
 	opDarkDiff op = "D"
 )
 
-// Store finds messages by their key; see orchestrator.Journal.
+// Store finds messages. See orchestrator.Journal.
 type Store interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
@@ -47,16 +48,16 @@ type Store interface {
 
 // Options configures a Screen.
 type Options struct {
-	Changes orchestrator.FileChanges // nil: changes are not recorded
+	Changes orchestrator.FileChanges // nil if ductor does not record changes
 	Store   Store
-	Spool   *message.Spool // for pictures; nil: show diffs as files
+	Spool   *message.Spool // stores pictures of diffs; if nil, diffs are sent as files
 	Names   *tgapi.ChatNames
 	Lang    *lang.Choices
-	// Session returns a button that opens the page of a session. It may be nil.
+	// Session returns a button that leads to the page of a session. It can be nil.
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
 
-// Screen shows and undoes changes. Safe for concurrent use.
+// Screen shows and undoes changes. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -66,7 +67,8 @@ func button(text string, what op, on string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(what)+":"+on)
 }
 
-// Buttons returns the buttons of a turn's receipt, or none if the turn changed nothing.
+// Buttons returns the buttons below the answer of a turn. It returns none if the turn changed no files, or if its
+// changes cannot be undone.
 func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button {
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil
@@ -77,7 +79,8 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a press. on is the button's message, data its data without the action.
+// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
+// without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
@@ -123,7 +126,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	return tgapi.Stale(p), nil
 }
 
-// why explains why nothing was done. It returns "" for an error that users cannot fix.
+// why explains to users why an operation failed. It returns "" for unexpected errors.
 func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	var since *orchestrator.ChangedSince
@@ -158,7 +161,7 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	return ""
 }
 
-// fileOf returns the file name that an error ends with.
+// fileOf returns the file name at the end of an error's text.
 func fileOf(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, ": "); i >= 0 {
@@ -167,7 +170,7 @@ func fileOf(err error) string {
 	return render.ShortLine(text, 80)
 }
 
-// namesOf lists the first few paths.
+// namesOf lists the first three paths.
 func namesOf(paths []string) string {
 	text := ""
 	for i, path := range paths {
@@ -182,7 +185,7 @@ func namesOf(paths []string) string {
 	return text
 }
 
-// say returns a message that replies to on.
+// say returns a message that replies to the message with the ID on.
 func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgapi.Button) orchestrator.Message {
 	c := message.Content{Text: render.Plain(text), ReplyTo: on}
 	if len(buttons) > 0 {
@@ -227,10 +230,11 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
 
-// commitKey starts the keys of messages that ask for a commit message. The turn and the update follow.
+// commitKey is the prefix of the keys of messages that ask for a commit message. The IDs of the turn and the update
+// follow.
 const commitKey = "commit/"
 
-// askCommit proposes a commit message. The user may reply with another message.
+// askCommit asks the user whether to commit with a proposed message. The user can reply with another message.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
@@ -250,7 +254,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
 
-// proposal derives a commit message from the prompt of its turn.
+// proposal returns a commit message that consists of the first words of the turn's prompt.
 func proposal(c orchestrator.TurnChanges) string {
 	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
 }
@@ -275,7 +279,8 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
-// Replied handles a reply with a commit message. It returns false if the message replies to something else.
+// Replied handles a reply to the message of askCommit. text is the commit message. It returns false if the replied
+// message is another one.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

@@ -1,4 +1,4 @@
-// Package checks shows owners the results of the checks of ductor's set-up: /doctor.
+// Package checks implements the command /doctor, which shows owners whether ductor is set up correctly.
 package checks
 
 import (
@@ -18,26 +18,27 @@ import (
 
 // Report is the result of the checks. It contains no secrets.
 type Report struct {
-	Failures []Problem // problems that keep ductor from working
-	Warnings []Problem // problems worth a look
+	Failures []Problem // ductor does not work because of these problems
+	Warnings []Problem // problems with which ductor still works
 	Passed   int
-	LogIn    []cli.Agent // agents whose default account on this host is not logged in
+	LogIn    []cli.Agent // agents whose default account on this machine is not logged in
 }
 
-// Problem is one failed check.
+// Problem is the result of a failed check.
 type Problem struct{ Name, Text, Fix string }
 
-// Options configures a Screen. Examine may be nil; everything else is required.
+// Options configures a Screen. All fields except Examine are required.
 type Options struct {
-	// Examine runs the checks, which may take a minute. It returns early if ctx is done.
+	// Examine runs the checks, which can take a minute. It returns early if ctx is cancelled. If it is nil, /doctor is
+	// not available.
 	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // starts a function in its own goroutine
+	Beside   func(func(ctx context.Context)) // runs a function in a new goroutine
 	Lang     *lang.Choices
 }
 
-// Screen runs the checks for an owner, one run at a time. Safe for concurrent use.
+// Screen implements /doctor. It runs the checks only once at a time. It is safe for concurrent use.
 type Screen struct {
 	o    Options
 	busy atomic.Bool
@@ -46,12 +47,12 @@ type Screen struct {
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o: o} }
 
-// Offered reports whether the checks are configured.
+// Offered reports whether /doctor is available.
 func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
-// Doctor answers "/doctor". The answer replies to the message replyTo unless that is 0. Doctor immediately sends a
-// message and later edits it into the report. If ductor restarts before the report, the message mentions the restart.
-// Groups get no report, because it describes the machine.
+// Doctor handles "/doctor". It sends a message and replaces its content by the report after the checks. If ductor
+// restarts before, the message changes and mentions the restart. If replyTo is not 0, the message replies to the
+// message with this ID. Groups get no report, because it describes the machine of the owner.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {
@@ -73,7 +74,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	r.message = s.o.Messages.Early(message.Spec{Key: "doctor/" + rand.Text(), To: by.Conversation, Content: r.content})
 	row, _ := r.message.Keep(r.last(p.Text("checks.restarted")))
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // ductor runs the checks when it handles the update again
+	if !stored { // the update is handled again later, which runs the checks again
 		r.shown.Store(new(r.last(p.Text("checks.not-stored"))))
 	}
 	r.message.Kept(stored)
@@ -84,16 +85,16 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 }
 
-// round is one run of the checks with its message.
+// round is one run of the checks, with the message that shows its report.
 type round struct {
 	s       *Screen
 	p       lang.Printer
 	replyTo int
 	message *message.Message
-	shown   atomic.Pointer[message.Content] // the message's current content
+	shown   atomic.Pointer[message.Content] // current content of the message
 }
 
-// run runs the checks and shows the report. If ductor stops, run leaves the message to the next process.
+// run runs the checks and shows the report. If ductor stops meanwhile, the next process changes the message.
 func (r *round) run(ctx context.Context) {
 	defer r.s.busy.Store(false)
 	report := r.s.o.Examine(ctx)
@@ -120,13 +121,13 @@ func (r *round) last(text string) message.Content {
 	return message.Content{Text: render.Plain(text), ReplyTo: r.replyTo}
 }
 
-// Bounds of a report, in bytes, so that it fits into a message.
+// Maximum lengths of a line and of the report in bytes, so that the report fits into one message.
 const (
 	mostLine   = 300
 	mostReport = 3500
 )
 
-// reportText lists the problems, worst first, and counts the passed checks.
+// reportText describes the problems, the failures first, and the number of passed checks.
 func reportText(p lang.Printer, r Report) string {
 	var b strings.Builder
 	more := 0

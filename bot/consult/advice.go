@@ -13,7 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// keyboard returns a function that creates the buttons below an answer.
+// keyboard returns a function that creates the buttons below an answer. entry is the ID of the session entry with the
+// answer.
 func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
 	p := s.o.Lang.Of(in.Chat)
 	st, err := s.o.Desk.Status(ctx, in)
@@ -29,21 +30,21 @@ func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) f
 	}
 }
 
-// giveButton returns the button that passes an answer to an agent.
+// giveButton returns the button that sends an answer to an agent as a prompt.
 func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 	return tgapi.NewButton(p.Text("consult.give", render.AgentName(p, to)), Action,
 		opGive+":"+string(entry)+":"+agentCode(to))
 }
 
-// agentCode identifies an agent in a button. Names can be too long for a button.
+// agentCode returns a short hash of an agent's name for the data of a button. Names can be too long for it.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given is the journal's record that a user passed an answer to an agent.
+// given records in the database whether a user sent an answer to the conversation's agent.
 type given struct {
-	Taken int64 `json:"taken"` // update of the press; 0 before any press
+	Taken int64 `json:"taken"` // ID of the update with the press of the button; 0 if nobody has pressed it
 }
 
-// advice returns the session entry of an answer.
+// advice returns the session entry that contains an answer. It returns ErrNoTurn if the entry is a turn.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -52,7 +53,8 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 	return entry, err
 }
 
-// give passes an answer to the conversation's agent, once: it starts a turn in the session of the answer.
+// give sends an answer to the conversation's agent as a prompt. It does so only once per answer. The agent gets the
+// prompt in the session of the answer. If that is not the current session, give makes it the current session first.
 func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, named, _ := strings.Cut(data, ":")
@@ -105,7 +107,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn asks the user for the next question to the model that gave an answer.
+// askOn sends a message to which the user can reply with another question for the model of an answer.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// compose returns messages that quote the answers, for the caller to store. Users can reply to each message. If
-// several models answered, the messages are folded and silent, because the conclusion summarizes them. If an answer
-// is too long for its messages, they show its beginning and end, and a file contains the whole answer.
+// compose returns the messages that contain the answers. The caller must store them. Users can reply to each message to
+// ask the model again. If several models answered, their messages are collapsed and silent, because a conclusion
+// follows. If an answer needs too many messages, the messages only show its beginning and end, and a file contains the
+// whole answer.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)
@@ -36,7 +37,8 @@ func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id
 	return rows
 }
 
-// contents returns the messages of one answer. The buttons are below the last text.
+// contents returns the messages of one answer. The buttons are below its last text. If fold is true, the answer is
+// collapsed until the user expands it.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool,
 	buttons tgapi.Keyboard) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
@@ -58,7 +60,7 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 	return all
 }
 
-// quote returns an answer below the name of its model.
+// quote returns an answer as a block quote below the name of its model.
 func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", s.name(p, one.Answer.Model))
 	if q.isGroup() && !fold {

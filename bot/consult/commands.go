@@ -14,11 +14,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Consult handles "/consult" and "/group". It asks the models in the first word. Without such a word, "/group" asks
-// the configured models, and "/consult" asks the model of the last question. Before Consult asks several models, it
-// returns a page with their cost and a button that asks them.
+// Consult handles "/consult" and "/group". The first word of a.Args can name the models to ask. Without such a word,
+// "/consult" asks the model that was asked last, and "/group" asks the configured models. For several models, Consult
+// does not ask at once. It returns a page with the estimated cost and a button that asks them.
 //
-// If Consult asks nothing, it returns a page to show instead. If the page is empty, the updates are finished.
+// If Consult returns an empty page, it has asked the question and marked the updates as handled. Otherwise, the caller
+// must show the page.
 func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	in := a.By.Conversation
 	p := s.o.Lang.Of(in.Chat)
@@ -58,11 +59,13 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// namedModel is a word that should name a model. If blanks follow the comma before the word, it may also be the first
-// word of the question. from is then the text from this word on.
+// namedModel is a word of a command that should name a model. In "/consult codex, gemini why …", gemini is the second
+// name. But in "/consult codex, why …", the word after the comma begins the question. So if white space precedes the
+// word, from contains the command's text from this word on. Otherwise, from is empty.
 type namedModel struct{ name, from string }
 
-// splitModels splits the words of a command into names of models ("codex" or "codex, gemini") and the question.
+// splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
+// the question.
 func splitModels(args string) (names []namedModel, rest string) {
 	rest = strings.TrimSpace(args)
 	from := ""
@@ -82,7 +85,7 @@ func splitModels(args string) (names []namedModel, rest string) {
 	return names, rest
 }
 
-// find adds the named models to a question, up to the first name with a problem.
+// find adds the named models to q. If a name has a problem, it returns the problem and ignores the rest of the names.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names []namedModel,
 	q *question) (*naming.Problem, error) {
 	for _, n := range names {
@@ -102,7 +105,8 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 	return nil, nil
 }
 
-// askLast asks the model of the last question. It is used if the command names no model.
+// askLast asks the model that was asked last, because the command names no model. unknown is the problem with the first
+// word of the command.
 func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {
@@ -115,7 +119,7 @@ func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) 
 		Text: a.Context + strings.TrimSpace(a.Args), ReplyTo: a.Message})
 }
 
-// help explains how to ask a question, and names the model that answers if the command names none.
+// help explains the command. It also names the model that gets the question if the user names none.
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	text := p.Text("consult.help")
@@ -126,8 +130,8 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply handles a message that replies to an answer: it asks the model of that answer again. Reply returns false if
-// the message replies to something else.
+// Reply handles a message that replies to a model's answer. It asks the model again. It returns false if to, the ID of
+// the replied message, contains no answer.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -154,12 +158,12 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 		ReplyTo: a.Message})
 }
 
-// modelOf returns the model of an entry.
 func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse answers a reply to an answer whose entry is gone. It returns other errors.
+// refuse tells the user that the model cannot be asked again, if err says that the answer no longer exists. It returns
+// all other errors.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
@@ -173,7 +177,8 @@ func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	return nil
 }
 
-// Press handles a press on a message. data is the button's data without Action.
+// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
+// without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	stale := tgapi.Stale(p)
@@ -206,7 +211,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	return stale, nil
 }
 
-// again repeats a question that was not answered.
+// again asks a question again that got no answer.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

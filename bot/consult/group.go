@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// defaultPanel adds the default models of all usable agents to a question. If only one agent is usable, it adds
-// several of its models.
+// defaultPanel adds the default model of each available agent to q. If only one agent is available, it adds several of
+// this agent's models instead.
 func (s *Screen) defaultPanel(ctx context.Context, in orchestrator.ConversationID, q *question) error {
 	entries, err := s.o.Models.Entries(ctx, in)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Screen) defaultPanel(ctx context.Context, in orchestrator.ConversationI
 	return nil
 }
 
-// propose stores a question to several models, and returns the page with the button that asks them.
+// propose stores a question for several models, and returns the page with the button that asks them.
 func (s *Screen) propose(ctx context.Context, in orchestrator.ConversationID, q question) (tgapi.Page, error) {
 	entries, err := s.o.Models.Entries(ctx, in)
 	if err != nil {
@@ -49,7 +49,8 @@ func (s *Screen) propose(ctx context.Context, in orchestrator.ConversationID, q 
 	return s.offer(in, id, q, entries), nil
 }
 
-// offer describes the group and its cost, with the buttons that start it.
+// offer returns the page with the models, the estimated cost, and the buttons that choose the number of rounds and ask
+// the question.
 func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, entries []cli.MenuEntry) tgapi.Page {
 	p := s.o.Lang.Of(in.Chat)
 	e := s.o.Consults.Estimate(q.group(in, 0), entries)

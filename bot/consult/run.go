@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// asked is a question in progress, with the message that shows its progress.
+// asked is a question in progress. A message in the chat shows its progress.
 type asked struct {
 	s       *Screen
 	in      orchestrator.ConversationID
@@ -29,7 +29,7 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // why the question has no answer
+	why   string // tells users why they get no answer; set if state is failed
 }
 
 // state is the progress of a question.
@@ -41,8 +41,9 @@ const (
 	failed
 )
 
-// begin asks a question. One transaction marks the question's updates as handled and stores the message that shows
-// the question. If ductor restarts before the answer, the message changes into a note about the restart.
+// begin starts to ask a question. It marks the updates of the question as handled, and in the same transaction stores
+// the message that shows the question's progress. If ductor restarts before the answer, the message changes and says
+// so.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0
@@ -59,10 +60,10 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		},
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
-	// Register the question before its message appears, so that users can stop every question that they see.
+	// Register the question before its message appears. So users can stop each question that they see.
 	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // ductor asks again when it handles the updates again
+	if !stored { // the updates are handled again later, which asks the question again
 		r.fail(p.Text("updates.not-stored"))
 		end()
 	}
@@ -73,8 +74,8 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and shows it. /abort cancels the context asking. If ctx ends because ductor stops, run
-// leaves the message to the next process.
+// run waits for the answer and sends it. The command /abort cancels asking. If ctx is cancelled because ductor stops,
+// run returns without a change to the message. The next process then changes the message.
 func (r *asked) run(ctx, asking context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
 	answers, err := r.ask(asking)
@@ -108,7 +109,8 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	r.s.o.Messages.Wake()
 }
 
-// ask sends the question. If it returns an error, it also returns the answers received so far.
+// ask sends the question to the models and returns their answers. Together with an error, it returns the answers
+// received until then.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.isGroup() {
@@ -132,7 +134,7 @@ func (r *asked) set(f func()) {
 
 func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
 
-// who returns the name of the model or group that is asked.
+// who returns the name of the model that is asked, or says that it is a group.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	if r.q.isGroup() {
@@ -141,7 +143,7 @@ func (r *asked) who() string {
 	return r.s.name(p, r.q.Models[0])
 }
 
-// content returns the current content of the message.
+// content returns the current content of the progress message.
 func (r *asked) content() message.Content {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -168,7 +170,7 @@ func (r *asked) content() message.Content {
 	}
 }
 
-// last returns the final content of the message, which is shown if the message cannot be deleted.
+// last returns the final content of the progress message. Users only see it if the message cannot be deleted.
 func (r *asked) last() message.Content {
 	r.mu.Lock()
 	state, why := r.state, r.why
@@ -185,7 +187,7 @@ func (r *asked) noAnswer(why string) message.Content {
 		Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
-// progress lists the models of a group with their states.
+// progress describes the state of each model of a group, in one line per model.
 func (r *asked) progress() (lines []string) {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -208,7 +210,7 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence tells users why the question has no answer.
+// sentence explains to users why the question has no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

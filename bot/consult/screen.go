@@ -1,5 +1,6 @@
-// Package consult shows questions to models outside of a session's turns: /consult, the progress of a question, and
-// the answers. Users can reply to an answer, or pass it to the conversation's agent.
+// Package consult implements the commands /consult and /group, with which users ask other models than the agent of the
+// conversation. It shows the progress of a question and the answers. Users can reply to an answer to ask the model
+// again, or send it to the conversation's agent. Each question is stored with its answer as an entry of a session.
 package consult
 
 import (
@@ -18,22 +19,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action in the data of all buttons of this package.
 const Action = "Q"
 
-// Operations of the buttons. The id of a question follows.
+// Operations of the buttons. The ID of the question follows in the button's data.
 const (
 	opBegin  = "b"
-	opRounds = "r" // followed by the number of rounds, then the id
+	opRounds = "r" // the number of rounds follows before the ID
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
-	// Operations of the buttons below an answer. The id of the entry follows; for opGive, also the code of an agent.
+	// Operations of the buttons below an answer. The ID of the answer's session entry follows, and for opGive also the
+	// result of agentCode.
 	opGive = "g"
 	opOn   = "o"
 )
 
-// Journal stores questions, and finds and stores messages; see orchestrator.Journal.
+// Journal stores questions, and finds and stores messages. See orchestrator.Journal.
 type Journal interface {
 	orchestrator.CardStore
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
@@ -42,64 +44,64 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find returns the model for a name, or the problem with the name.
+	// Find returns the model with a name. If the name has a problem, such as no such model, it returns the problem
+	// instead.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
 		err error)
-	// WhyNot explains a problem with a name in the chat.
+	// WhyNot describes a problem with a name to users.
 	WhyNot(p lang.Printer, problem *naming.Problem) string
-	// Entries lists the agents and their models.
+	// Entries lists the agents with their models.
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
 
-// Entries finds the entries of sessions; see orchestrator.Sessions.
+// Entries finds the entries of sessions, and changes the current session. See orchestrator.Sessions.
 type Entries interface {
 	Entry(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (orchestrator.Turn, error)
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
 }
 
-// Desk runs the turns of conversations; see bot.Desk.
+// Desk accepts the prompts of conversations. See bot.Desk.
 type Desk interface {
 	Status(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 }
 
-// Options configures a Screen. Consults may be nil; everything else is required.
+// Options configures a Screen. All fields except Consults are required.
 type Options struct {
 	Consults orchestrator.Consults
 	Models   Models
 	Entries  Entries
 	Desk     Desk
-	Group    func() []string // returns the models that answer /group; nil: choose them automatically
-	Most     func() int      // returns the maximum number of messages that show one answer; 0: no limit
+	Group    func() []string // returns the names of the models that answer /group; if empty, ductor chooses some
+	Most     func() int      // returns the maximum number of messages per answer; 0 means no limit
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // starts a function in its own goroutine
-	NewID    func() string                   // returns a new id for a question
+	Beside   func(func(ctx context.Context)) // runs a function in a new goroutine
+	NewID    func() string                   // returns a new ID for a question
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen asks the questions of users. It does not repeat a question that a restart interrupted. The question's
-// message reports the restart and has a button that repeats the question. Calls for one conversation must not be
-// concurrent.
+// Screen asks models the questions of users. If a restart interrupts a question, the Screen does not ask it again. The
+// progress message then offers a button that does. Methods may be called concurrently only for different conversations.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Offered reports whether consultations are configured.
+// Offered reports whether users can ask models. Without Options.Consults, they cannot.
 func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
-// question is a user's question in the form that the journal stores.
+// question is a question of a user. It is stored in the database.
 type question struct {
-	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // more than one for a group
+	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // several if a group is asked
 	Session string                     `json:"follows,omitempty"` // see orchestrator.ConsultQuestion
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
-	ReplyTo int                        `json:"reply_to"` // the user's message
-	// the update that started, repeated or dismissed the question; 0 before that
+	ReplyTo int                        `json:"reply_to"` // ID of the user's message
+	// Taken is the ID of the update whose button started, repeated or cancelled the question. It is 0 until then.
 	Taken int64 `json:"taken"`
 }
 
@@ -114,29 +116,30 @@ func (q question) one(in orchestrator.ConversationID, by orchestrator.PersonID) 
 		Text: q.Text}
 }
 
-// Asked is a user's command or reply that asks a question.
+// Asked is a command or a reply with which a user asks a question.
 type Asked struct {
 	By      orchestrator.Press
 	Args    string
-	Message int    // the user's message
-	Group   bool   // the command is /group without names of models
-	Context string // quote of the message that the user replied to; empty, or ends in a line break
+	Message int    // ID of the user's message
+	Group   bool   // the command is /group, which asks the configured models
+	Context string // quotes the message that the user replied to; empty, or ends with a line break
 }
 
-// maxQuestion limits a question, in bytes. Telegram's messages are shorter.
+// maxQuestion is the maximum length of a question in bytes. Messages of Telegram are much shorter.
 const maxQuestion = 64 << 10
 
 const (
-	questionPrefix = "question/" // starts the keys of stored questions, and of their progress messages
-	advicePrefix   = "advice/"   // starts the keys of answers; the entry follows
-	answerPrefix   = "answer/"   // starts the keys of answers from older versions; the agent and the session follow
+	questionPrefix = "question/" // prefix of the keys of stored questions, and of their progress messages
+	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
+	answerPrefix   = "answer/"   // prefix of such keys in older versions of ductor; the agent and the session ID follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {
 	return fmt.Sprint(advicePrefix, entry, "/", of, "/", n)
 }
 
-// adviceOf parses the entry from the key of an answer, or the session from an older key.
+// adviceOf parses the key of a message with an answer. It returns the ID of the session entry. For a key of an older
+// version, it returns the ID of the session instead.
 func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
 	parts := strings.Split(key, "/")
 	switch {
@@ -148,7 +151,8 @@ func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
 	return "", "", false
 }
 
-// take records the press that decides about a question. It returns ErrRepeated if another press did so before.
+// take records the update whose button started, repeated or cancelled the question. It returns ErrRepeated if another
+// update has already done so.
 func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q question) error {
 	if q.Taken != 0 && q.Taken != by.Updates[0] {
 		return orchestrator.ErrRepeated
@@ -161,7 +165,7 @@ func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Bu
 	return []tgapi.Button{tgapi.NewButton(p.Text(text), Action, op+":"+id)}
 }
 
-// name returns the name of a model for users.
+// name returns the name of a model, as shown to users.
 func (*Screen) name(p lang.Printer, m orchestrator.ModelChoice) string {
 	return render.ModelText(p, m.Agent, m.Model)
 }

@@ -9,27 +9,27 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action in the data of all buttons of this package.
 const Action = "j"
 
-// op is the operation of a button.
+// op is the command in the data of a button.
 type op string
 
-// Operations. Drafts have opAdd, opCancel, and the operations that change a job.
+// Operations. The buttons of a draft use opAdd, opCancel, opOpen, and the operations that edit a job.
 const (
-	opList    op = "l" // arg: a page
+	opList    op = "l" // arg: the number of the page
 	opOpen    op = "o"
-	opNew     op = "n" // opens the job in a new message
-	opRun     op = "r" // arg: the number of runs so far
+	opNew     op = "n" // sends the job's page as a new message
+	opRun     op = "r" // arg: the number of the job's runs when the button was created
 	opPause   op = "p"
 	opResume  op = "u"
 	opHistory op = "h"
 	opEdit    op = "e"
-	opMore    op = "m" // shows the fields behind More
-	opField   op = "f" // arg: the field
-	opValue   op = "v" // arg: the field and the number of the choice
+	opMore    op = "m" // shows the less common settings
+	opField   op = "f" // arg: the code of the field
+	opValue   op = "v" // arg: the code of the field, and the index of the choice
 	opModel   op = "w"
-	opDelete  op = "d" // asks for confirmation
+	opDelete  op = "d" // asks the user to confirm the deletion
 	opDeleted op = "D"
 	opAdd     op = "a"
 	opCancel  op = "x"
@@ -38,43 +38,43 @@ const (
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // key of the job or draft
+	key string // see jobKey and draftKey; empty for opList
 	arg string
 }
 
-// press is a press of a button, with its user and message.
+// press is a parsed button, the user who pressed it, and the ID of the message that contains it.
 type press struct {
 	pressed
 	by      orchestrator.Press
 	message int
 }
 
-// ShowButton shows a job in a new message.
+// ShowButton returns a button that sends the page of a job as a new message.
 func ShowButton(p lang.Printer, id orchestrator.JobID) tgapi.Button {
 	return newButton(p.Text("cron.show-job"), opNew, jobKey(id), "")
 }
 
-// jobKey returns the key of a job in a button. The key is a digest, because ids can be too long for a button.
+// jobKey returns a short hash of a job's ID for the data of a button, because some IDs are too long for it.
 func jobKey(id orchestrator.JobID) string { return tgapi.Digest(string(id)) }
 
-// draftKey returns the key of a draft in a button.
+// draftKey returns the key of a draft for the data of a button. nonce is the draft's random ID.
 func draftKey(nonce string) string { return "+" + nonce }
 
-// draft returns the nonce of the button's draft, or false if the button belongs to a job.
+// draft returns the random ID of the button's draft, or false if the button belongs to a saved job.
 func (p pressed) draft() (nonce string, is bool) { return strings.CutPrefix(p.key, "+") }
 
-// number returns the argument as a number, or 0 if it is not one.
+// number returns the argument as a number, or 0 if it is not a number.
 func (p pressed) number() int {
 	n, _ := tgapi.ButtonNumber(p.arg)
 	return n
 }
 
-// newButton returns a button. The data always fits, because all parts are short.
+// newButton returns a button with the given operation. Its data always fits in a button, because all parts are short.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// parseButton parses the data of newButton. It accepts any input, because a client may have forged the data.
+// parseButton parses data that newButton created. Any data is safe, because a Telegram client may have forged it.
 func parseButton(data string) (pressed, bool) {
 	parts := strings.Split(data, ":")
 	if len(parts) != 3 || len(parts[0]) != 1 {
@@ -84,7 +84,7 @@ func parseButton(data string) (pressed, bool) {
 	return p, p.key != "" || p.op == opList
 }
 
-// choice parses the argument of opValue.
+// choice parses the argument of opValue. index is the index in field.choices.
 func (p pressed) choice() (field string, index int, ok bool) {
 	if p.arg == "" {
 		return "", 0, false

@@ -1,3 +1,3 @@
-// Package cron is the screen of /cron, on which users list, add, change, start and delete the jobs of a chat. The
-// package returns pages and handles their buttons. It does not send messages. Package heartbeat runs the jobs.
+// Package cron implements the command /cron, with which users list, add, change, start and delete the scheduled jobs of
+// a chat. The package returns pages and handles their buttons. It sends no messages. Package heartbeat runs the jobs.
 package cron

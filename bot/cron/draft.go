@@ -11,12 +11,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is a job that the user has not confirmed yet. The journal stores it, so its buttons work after a restart.
+// draft is a new job that the user has not confirmed yet. It is stored in the database, so its buttons work after a
+// restart.
 type draft struct {
 	Job *orchestrator.Job `json:"job,omitempty"` // nil after the user added or cancelled the job
 }
 
-// draftJob returns the id of the job that confirming a draft creates. So confirming twice creates one job.
+// draftJob returns the ID that the job of a draft gets. The ID is always the same, so adding the draft twice creates
+// only one job.
 func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
 
 func draftName(nonce string) string { return "cron:" + nonce }
@@ -25,8 +27,8 @@ func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
 	return message.SaveValue(ctx, s.o.Journal, draftName(nonce), d)
 }
 
-// loadDraft returns a draft. It returns ErrNoJob if the draft belongs to another conversation, and ErrRepeated if the
-// user has added or cancelled it.
+// loadDraft returns the job of a draft. It returns ErrNoJob if the draft does not exist or belongs to another
+// conversation, and ErrRepeated if a user has already added or cancelled it.
 func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job,
 	error) {
 	d, found, err := message.LoadValue[draft](ctx, s.o.Journal, draftName(nonce))
@@ -41,13 +43,13 @@ func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, 
 	return *d.Job, nil
 }
 
-// draftPage returns the page of a draft.
+// draftPage returns the page that asks the user to add the new job.
 func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	p := s.o.Lang.Of(j.Conversation.Chat)
 	st, err := s.o.Jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
-	case errors.As(err, &bad): // the scheduled time may have passed
+	case errors.As(err, &bad): // for example, the scheduled time has passed
 		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
 	case err != nil:
 		return tgapi.Page{}, err
@@ -62,7 +64,7 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	}}, nil
 }
 
-// actOnDraft handles a button of a draft.
+// actOnDraft handles a button of a draft. It returns the new page, and a short notice for the user.
 func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	j, err := s.loadDraft(ctx, p.by.Conversation, nonce)

@@ -14,20 +14,20 @@ import (
 
 // field is a property of a job that users can change.
 type field struct {
-	code  string // one letter, used in buttons
+	code  string // one letter, used in the data of buttons
 	label string
-	more  bool                            // only shown behind the button More
+	more  bool                            // the form shows it only after a press of the button "More"
 	value func(j orchestrator.Job) string // formats the value for users
-	// plain reports whether the value is the default, which the job's page omits. It is nil if other lines show the
-	// value.
+	// plain reports whether the value is the default. The job's page omits such values. plain is nil if the page always
+	// shows the value in another line.
 	plain func(j orchestrator.Job) bool
 
 	choices []choice
-	ask     string // prompt for a reply with the value; empty if only buttons can set it
+	ask     string // asks the user to reply with the value; empty if users can only choose from buttons
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
 }
 
-// choice is a value that users can set with a button.
+// choice is a value that users can choose with a button.
 type choice struct {
 	label string
 	set   func(j *orchestrator.Job)
@@ -43,10 +43,10 @@ func fieldOf(p lang.Printer, code string) (field, bool) {
 	return field{}, false
 }
 
-// firstFields is the number of fields that the form shows before More.
+// firstFields is the number of fields that the form shows without a press of "More".
 const firstFields = 4
 
-// fields returns all fields in the order of their buttons.
+// fields returns all fields, in the order of their buttons.
 func fields(p lang.Printer) []field {
 	all := slices.Concat([]field{
 		{code: "s", label: p.Text("cron.schedule"), ask: p.Text("cron.ask-schedule"),
@@ -98,15 +98,15 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one returns a choice that sets a property to value.
+// one returns a choice that sets the property at(job) to value.
 func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
 	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
 		return *at(&j) == value
 	}}
 }
 
-// words returns a field with a fixed list of values, each with its stored form and its form for users. The first
-// value is the default.
+// words returns a field with a fixed list of values. Each element of all contains the value and its name for users. The
+// first value is the default.
 func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
 	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
 	for _, word := range all {
@@ -130,7 +130,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText returns a parser for fields that accept any text.
+// setText returns a read function for fields that accept any text.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)
@@ -154,7 +154,7 @@ func limitChoices(p lang.Printer) []choice {
 	return choices
 }
 
-// longestLimit is the maximum time limit of a job that a user may set.
+// longestLimit is the longest time limit that users can set for a job.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {

@@ -13,17 +13,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// form is a stored job or a draft that a user edits.
+// form is a saved job or a draft that a user edits.
 type form struct {
 	key string
 	by  orchestrator.Press
 	job orchestrator.Job
 }
 
-// nonce returns the nonce of a draft, or false for a stored job.
+// nonce returns the random ID of the draft, or false if the form edits a saved job.
 func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
 
-// unfailing wraps a change that cannot fail in a function that returns an error.
+// unfailing turns a change that cannot fail into a function that returns a nil error.
 func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	return func(j *orchestrator.Job) error {
 		set(j)
@@ -31,8 +31,8 @@ func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	}
 }
 
-// change applies a change to the job or draft and returns the new form. It returns an *orchestrator.BadJob if the
-// result is invalid.
+// change applies a change to the job or draft, saves it, and returns the new form. It returns an *orchestrator.BadJob
+// if the changed job is invalid.
 func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) error) (form, error) {
 	nonce, is := f.nonce()
 	if !is {
@@ -40,7 +40,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 		f.job = st.Job
 		return f, err
 	}
-	// Load the draft again, because a user may have changed, added or cancelled it since the page was shown.
+	// Load the draft again, because another user may have changed, added or cancelled it.
 	j, err := s.loadDraft(ctx, f.job.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		err = orchestrator.ErrNoJob
@@ -59,7 +59,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 	return f, s.saveDraft(ctx, nonce, draft{Job: &f.job})
 }
 
-// actOnForm handles a button of the pages that edit a job.
+// actOnForm handles a button of the pages that edit a job. It returns the new page, and a short notice for the user.
 func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	if f.job.Configured {
@@ -91,7 +91,8 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the value of a pressed button. more reports whether the field is behind More.
+// choose sets a field to the value of the button. more reports whether the form shows the field only after a press of
+// "More".
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
@@ -102,7 +103,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bo
 	return f, field.more, err
 }
 
-// editPage returns the page with the first fields of a job, or with the fields behind More if more is set.
+// editPage returns the page with the first fields of a job, or the page with the other fields if more is true.
 func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
@@ -126,7 +127,7 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(slices.Collect(slices.Chunk(buttons, 2)), last)}
 }
 
-// fieldPage returns the page of one field, with its choices.
+// fieldPage returns the page on which users change one field.
 func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
@@ -150,7 +151,8 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 		Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
 }
 
-// modelPage returns the first page of a model menu. After the choice, the menu shows the form again.
+// modelPage returns a menu of agents and models for the job. After the user's choice, the menu shows the edit page
+// again.
 func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, f form) (tgapi.Page, error) {
 	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}
 	choose := func(ctx context.Context, agent cli.Agent, model cli.ModelID, effort cli.Effort) (err error) {

@@ -12,12 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// replyPatience limits how long a page waits for a reply. Later replies are prompts.
+// replyPatience is the time for which a page waits for a reply. The bot sends later replies to the agent as prompts.
 const replyPatience = 10 * time.Minute
 
-// awaited is the journal's record of a message that expects a reply with the new value of a field.
+// awaited describes the reply that the bot expects to one of its messages. The text of the reply becomes the value of a
+// field. It is stored in the database.
 type awaited struct {
-	Key   string                `json:"key,omitempty"` // key of the job or draft; empty if no reply is expected
+	Key   string                `json:"key,omitempty"` // key as in pressed; empty if no reply is expected
 	Field string                `json:"field,omitempty"`
 	From  orchestrator.PersonID `json:"from,omitempty"`
 	Until time.Time             `json:"until,omitzero"`
@@ -27,14 +28,15 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply records that the user's next reply to the pressed message is the new value of a field.
+// awaitReply records that the user's next reply to the message of the button contains the new value of a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
 }
 
-// stopAwaiting ends the wait for replies to a message. Later replies are prompts.
+// stopAwaiting records that no reply to a message is expected any more. The bot sends later replies to the agent as
+// prompts.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
 	if err != nil || !found || a.Key == "" {
@@ -46,22 +48,23 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 // Reply is a user's reply to a message of the bot.
 type Reply struct {
 	By   orchestrator.Press
-	To   int // the bot's message
+	To   int // ID of the bot's message
 	Text string
 }
 
-// ReplyState is the outcome of Screen.Reply.
+// ReplyState is the result of Screen.Reply.
 type ReplyState int
 
-// The states of replies.
+// The results of Screen.Reply.
 const (
-	Prompt   ReplyState = iota // the page expects no reply, so the reply is a prompt
-	Answered                   // handled; the page still expects a reply
-	Done                       // handled; the page has no buttons any more
+	Prompt   ReplyState = iota // the reply was not expected; the agent should get it as a prompt
+	Answered                   // the reply was handled, and the message still expects another reply
+	Done                       // the reply was handled, and the caller should remove the message's buttons
 )
 
-// Reply handles a reply that a page expects. It first calls answer, which marks the update handled, and then removes
-// the record of the wait. So if a crash repeats the update in between, the reply does not become a prompt.
+// Reply handles a reply if the bot's message expects one. It first calls answer, which must mark the update as handled,
+// and only then forgets that the message expects a reply. If the program crashes in between, it does not handle the
+// update again, so the reply never reaches the agent as a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil {

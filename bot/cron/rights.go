@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RightsLine describes the actions that a job may take without an approval.
+// RightsLine describes in one line which actions a job may take without an approval.
 func RightsLine(p lang.Printer, r orchestrator.Rights) string {
 	parts := []string{p.Text("cron.rights", rightsMode(p, r))}
 	if len(r.Rules) > 0 {
@@ -34,7 +34,8 @@ func rightsMode(p lang.Printer, r orchestrator.Rights) string {
 	return string(r.Mode)
 }
 
-// rightsFields returns the fields for the rights that users can change. Only the configuration can grant bypass.
+// rightsFields returns the fields with which users change the rights of a job. Users cannot choose the bypass mode, in
+// which agents need no approvals. Only the configuration file can set it.
 func rightsFields(p lang.Printer) []field {
 	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string {
 		return rightsMode(p, j.Rights)
@@ -57,10 +58,10 @@ func rightsFields(p lang.Printer) []field {
 	}
 }
 
-// linesField describes a field that contains a list. Users write one entry per line.
+// linesField describes a field that contains a list. Users enter the list with one entry per line.
 type linesField struct {
 	code, label, ask string
-	none, noneButton string // text for an empty list, and label of the button that empties the list
+	none, noneButton string // shown if the list is empty, and label of the button that empties it
 	at               func(*orchestrator.Rights) *[]string
 }
 
@@ -78,7 +79,7 @@ func (l linesField) field(p lang.Printer) field {
 				}
 			}
 			*l.at(&j.Rights) = list
-			return nil // the store validates the entries
+			return nil // EditJob and CheckJob validate the entries
 		},
 		choices: []choice{{
 			label: l.noneButton,

@@ -17,10 +17,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// ModelMenu turns messages into menus of agents, models and efforts.
+// ModelMenu shows menus in which users choose an agent, a model and an effort.
 type ModelMenu interface {
-	// ChooseModel returns the first page of a menu. The page marks current as chosen, or the conversation's own
-	// choice if current has no agent. The menu calls choose at most once, and then shows the page that back returns.
+	// ChooseModel returns the first page of a menu. The page marks the current choice. If current has no agent, it
+	// marks the choice of the conversation. The menu calls choose when the user has chosen, at most once, and then
+	// shows the page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
 		error)
@@ -28,22 +29,23 @@ type ModelMenu interface {
 
 // Options configures a Screen. All fields except Jobs are required.
 type Options struct {
-	Jobs    orchestrator.Jobs      // nil: jobs are not available
-	Journal orchestrator.CardStore // stores drafts of jobs
+	Jobs    orchestrator.Jobs      // if nil, /cron only says that there are no jobs
+	Journal orchestrator.CardStore // stores drafts and expected replies
 	Models  ModelMenu
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Log     *slog.Logger
 }
 
-// Screen lets users manage jobs. Its buttons contain the key of a job and load the job again. So they work after a
-// restart, and old buttons still do what their labels say. It is safe for concurrent use.
+// Screen implements the command /cron. A button contains a hash of the job's ID, and each press loads the job from the
+// database. So old buttons also work, even after a restart. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command handles "/cron". It lists the jobs, or shows a draft of the requested job.
+// Command handles "/cron". Without arguments, it lists the jobs of the conversation. Otherwise, args describes a new
+// job, and Command returns a page that asks the user to add it.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	switch {
 	case s.o.Jobs == nil:
@@ -54,7 +56,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return s.read(ctx, by, args)
 }
 
-// read parses the words of a request and returns the page of its draft.
+// read parses the user's description of a new job, stores the job as a draft, and returns the draft's page.
 func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
 	j, err := s.o.Jobs.ReadJob(by.Conversation, request)
 	if err == nil {
@@ -75,7 +77,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	return s.draftPage(draftKey(nonce), j)
 }
 
-// Press handles a button. data is its data without Action.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
@@ -102,7 +104,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 	return tgapi.Answer{Text: short, Edit: page}, err
 }
 
-// showAnew shows a job in a new message, and leaves the old one unchanged.
+// showAnew sends the page of a job as a new message. The message of the button stays unchanged.
 func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
@@ -116,7 +118,8 @@ func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(p.by.Conversation, content)}}, nil
 }
 
-// act performs the operation of a button and returns the new page. An empty page leaves the message unchanged.
+// act handles a button. It returns the new page of the message, or an empty page to leave the message unchanged, and a
+// short notice for the user.
 func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	in := p.by.Conversation
@@ -163,8 +166,8 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run starts a job now. The button contains the number of runs at the time it was created, so two presses start one
-// run.
+// run starts a job now. count is the number of the job's runs when the button was created. So pressing the same button
+// twice starts the job only once.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
 	count string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -183,7 +186,7 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 	return now, p.Text("cron.started"), nil
 }
 
-// find returns the job that a button names by its key.
+// find returns the job whose jobKey is key.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
 	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {
@@ -197,5 +200,5 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key s
 	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 }
 
-// runsOf returns the number of finished and running runs of a job.
+// runsOf returns the number of finished and unfinished runs of a job.
 func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a page in characters, and runsShown, the maximum number of runs.
+// Limits of a page: maximum lengths of texts in characters, and the maximum number of runs.
 const (
 	nameShown   = 64
 	promptShown = 600
@@ -20,7 +20,7 @@ const (
 	runsShown   = 10
 )
 
-// list returns a page of the list of jobs.
+// list returns one page of the list of jobs.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	all, err := s.o.Jobs.Jobs(ctx, in)
@@ -44,7 +44,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}, nil
 }
 
-// sign returns the symbol before a job's name.
+// sign returns the symbol in front of a job's name.
 func sign(st orchestrator.JobStatus) string {
 	switch {
 	case st.Job.Paused:
@@ -78,7 +78,6 @@ func when(p lang.Printer, st orchestrator.JobStatus) string {
 	return p.Text("cron.next", schedule, next)
 }
 
-// lastRun describes the last run.
 func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
 	text := p.Text("cron.never-ran")
 	if st.Last != nil {
@@ -161,7 +160,7 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 			newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
-// section returns the section of the configuration that defines a job.
+// section returns the section of the configuration file that defines a job.
 func section(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:
@@ -172,7 +171,7 @@ func section(j orchestrator.Job) string {
 	return "[jobs." + render.Cut(j.Name, nameShown) + "]"
 }
 
-// settings describes the rights of a job, and the fields that differ from their defaults.
+// settings describes the rights of a job, and all fields whose values are not the defaults.
 func (s *Screen) settings(j orchestrator.Job) []string {
 	p := s.o.Lang.Of(j.Conversation.Chat)
 	lines := []string{RightsLine(p, j.Rights)}

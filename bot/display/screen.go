@@ -1,4 +1,5 @@
-// Package display asks a chat once whether its users can see rich messages, because Telegram does not report that.
+// Package display asks the users of a chat whether they can see rich messages, which have tables and headings. Old apps
+// of Telegram do not show them, and Telegram does not tell bots about that. It asks only once per chat.
 package display
 
 import (
@@ -13,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the question's two buttons.
+// Action is the action in the data of both buttons of the question.
 const Action = "D"
 
 // Data of the buttons.
@@ -22,18 +23,18 @@ const (
 	seesNot = "n"
 )
 
-// Service stores the answers of chats; see orchestrator/conversation.
+// Service stores the display modes of chats. *conversation.Engine implements it.
 type Service interface {
 	Display(ctx context.Context, in orchestrator.ConversationID) (orchestrator.DisplayMode, error)
 	SetDisplay(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.DisplayMode) error
 }
 
-// Screen asks the question and handles the answer. It asks nothing before Attach. Safe for concurrent use.
+// Screen asks the question and handles the answer. Before Attach, it does not ask. It is safe for concurrent use.
 type Screen struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
-	asking  sync.Mutex // serializes the questions
+	asking  sync.Mutex // held while a chat is asked, so that it is asked only once
 	mu      sync.Mutex
 	service Service
 }
@@ -43,7 +44,7 @@ func New(messages *message.Messages, p *lang.Choices) *Screen {
 	return &Screen{messages: messages, lang: p}
 }
 
-// Attach sets the service that stores the answers.
+// Attach sets the service that stores the display modes.
 func (s *Screen) Attach(service Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,11 +57,11 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the chat once.
+// RichWouldHelp implements card.Displays. It asks the chat, if that has not happened yet.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // ask after the next answer
+		return nil // a later answer will cause the question
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -102,10 +103,11 @@ func (*Screen) question(p lang.Printer) message.Content {
 	}
 }
 
-// Press handles a press of a button and returns the short answer to it.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what string) (string, error) {
+// Press handles a button of the question. data is the button's data without Action. Press returns a short notice for
+// the user.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data string) (string, error) {
 	mode, short := orchestrator.DisplayRich, lang.Key("display.rich")
-	switch what {
+	switch data {
 	case sees:
 	case seesNot:
 		mode, short = orchestrator.DisplayPlain, "display.plain"
@@ -118,11 +120,11 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what
 	return s.lang.Of(in.Chat).Text(short), nil
 }
 
-// RichUnsupported implements card.Displays. The chat gets plain messages from now on.
+// RichUnsupported implements card.Displays. After it, the chat only gets plain messages.
 func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // the next card reports it again
+		return nil // a later card calls this method again
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

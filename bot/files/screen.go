@@ -16,20 +16,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of a Screen's buttons.
+// Action is the action in the data of all buttons of this package.
 const Action = "F"
 
-// Screen handles /get, /put and /files. It stores in memory what each page shows, and a button contains the nonce of
-// its page. So a button of an earlier page, of another chat or from before a restart has no effect. Safe for
-// concurrent use.
+// Screen implements /get, /put and /files. It keeps the directory that a message shows in memory, under a random
+// number, which its buttons contain. So buttons do nothing after a restart, in another chat, or after the message has
+// changed. It is safe for concurrent use.
 type Screen struct {
 	*Sender
 
 	mu    sync.Mutex
-	views map[string]view // by nonce
+	views map[string]view // the keys are the random numbers in the buttons
 }
 
-// NewScreen returns a Screen, or nil if no files can be sent.
+// NewScreen returns a Screen. It returns nil if s is nil, because then no files can be sent.
 func NewScreen(s *Sender) *Screen {
 	if s == nil {
 		return nil
@@ -37,20 +37,20 @@ func NewScreen(s *Sender) *Screen {
 	return &Screen{Sender: s, views: map[string]view{}}
 }
 
-// maxViews limits the number of remembered pages of all chats.
+// maxViews is the maximum number of views in memory, for all chats together.
 const maxViews = 256
 
-// view is the page that a message shows.
+// view is the directory that a message shows.
 type view struct {
 	conversation orchestrator.ConversationID
-	dir          string // absolute path; empty for the list of roots
+	dir          string // absolute path; empty if the message shows the list of roots
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int
 }
 
-// manyEntries is the length from which a list may be incomplete, because the number of entries read from a directory
-// has a limit.
+// manyEntries is the number of entries from which the page warns that more may exist, because only a limited number of
+// entries is read.
 const manyEntries = 800
 
 // Operations of the buttons.
@@ -61,7 +61,7 @@ const (
 	opClose = "x"
 )
 
-// Get answers "/get PATH". It sends the file, or lists the directory.
+// Get handles "/get PATH". It sends the file, or lists the directory.
 func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if path == "" {
@@ -89,7 +89,8 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (t
 	}, nil
 }
 
-// refused turns the rejection of a file into a sentence for the user. It returns any other error unchanged.
+// refused replaces a *orchestrator.FileError by an answer with the reason for the user. It returns other errors
+// unchanged.
 func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
@@ -99,7 +100,8 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	}
 }
 
-// Put answers "/put [PATH]". It writes content to a file of the project. name is the file's name in the message.
+// Put handles "/put [PATH]". It writes the file that a message contains to the project. name is the file's name in the
+// message. Without a path, the file gets this name.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string,
 	content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -111,7 +113,7 @@ func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name stri
 	return refused(p)(tgapi.Answer{Text: p.Text("files.put", made)}, err)
 }
 
-// Browse answers "/files [DIR]". It lists a directory, by default the working directory of the next message.
+// Browse handles "/files [DIR]". It lists the directory, or without an argument the conversation's directory.
 func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
@@ -123,7 +125,8 @@ func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) 
 	return refused(s.Lang.Of(by.Conversation.Chat))(s.list(ctx, by, filepath.Clean(dir)))
 }
 
-// list shows a directory, or the roots if dir is empty.
+// list returns the page of a directory. An empty dir means the list of roots, which are the directories that users may
+// read.
 func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
@@ -140,7 +143,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (t
 	return tgapi.Answer{Edit: s.show(v)}, nil
 }
 
-// show remembers a view and returns its page.
+// show keeps a view in memory and returns its page.
 func (s *Screen) show(v view) tgapi.Page {
 	say := s.Lang.Of(v.conversation.Chat)
 	nonce := rand.Text()[:12]
@@ -182,7 +185,7 @@ func (s *Screen) show(v view) tgapi.Page {
 	return page
 }
 
-// label returns the label of an entry's button.
+// label returns the text on the button of an entry.
 func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	name := render.Cut(render.OneLine(e.Name), 40)
 	if e.Dir {
@@ -191,7 +194,7 @@ func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	return "📄 " + name + " · " + p.Size(e.Size)
 }
 
-// Press handles a press. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	nonce, what, _ := strings.Cut(data, ":")
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -218,7 +221,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
-// moved returns a function that forgets a page after another page has replaced it.
+// moved returns a function that removes a view from memory after the message has changed to another page.
 func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {

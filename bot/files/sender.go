@@ -1,5 +1,5 @@
-// Package files sends files of projects into chats: files that an answer names, and files that users request with /get
-// and /files. /put writes a file from a user into a project.
+// Package files sends files of projects to chats: the files that agents name in their answers, and the files that users
+// request with /get and /files. It also implements /put, which stores a user's file in a project.
 package files
 
 import (
@@ -16,10 +16,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxAlbum is Telegram's limit for the number of pictures in an album.
+// maxAlbum is the maximum number of pictures in an album, which Telegram defines.
 const maxAlbum = 10
 
-// Store stores messages to be sent; see orchestrator.Journal.
+// Store stores messages that are sent later. See orchestrator.Journal.
 type Store interface {
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
@@ -30,12 +30,12 @@ type Options struct {
 	Messages *message.Messages
 	Spool    *message.Spool
 	Store    Store
-	Marks    bool // answers may name files; see render.FileMark
+	Marks    bool // agents can name files in their answers; see render.FileMark
 	Lang     *lang.Choices
 	Log      *slog.Logger
 }
 
-// Sender sends files of projects. Safe for concurrent use.
+// Sender sends files of projects. It is safe for concurrent use.
 type Sender struct{ Options }
 
 var _ orchestrator.FileSender = (*Sender)(nil)
@@ -49,8 +49,8 @@ func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, 
 	return s.send(ctx, to, at, key, files, nil)
 }
 
-// send is SendFiles with an additional message. It passes the errors of rejected files to answer, which returns the
-// text of that message, and stores the message together with the files.
+// send implements SendFiles. Besides, if some files cannot be sent, it calls answer, if that is not nil, with the
+// reasons, and sends the returned text.
 func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
@@ -78,7 +78,8 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	return refused, nil
 }
 
-// read copies files into the spool and returns their messages. refused lists the files that cannot be sent.
+// read copies files to the spool, and returns messages that contain them. refused contains the errors of the files that
+// cannot be sent.
 func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace,
 	files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
 	seen := map[string]bool{}
@@ -119,7 +120,7 @@ func (s *Sender) readOne(ctx context.Context, at orchestrator.FilePlace, f orche
 	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture}, nil
 }
 
-// captionOf splits a text into the caption of a file and messages with the remaining text.
+// captionOf splits a text into the caption of a file and messages with the rest of the text.
 func captionOf(text string) (caption string, rest []message.Content) {
 	parts := render.Split(render.Plain(text), render.CaptionLimit)
 	if len(parts) == 0 {
@@ -135,7 +136,8 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a file to contents. A picture joins the preceding album. Any other file becomes a separate message.
+// appendFile adds a file to contents. A picture is added to the album at the end of contents, if possible. All other
+// files become separate messages.
 func appendFile(contents []message.Content, f message.File) []message.Content {
 	last := len(contents) - 1
 	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {
@@ -145,18 +147,18 @@ func appendFile(contents []message.Content, f message.File) []message.Content {
 	return append(contents, message.Content{Text: render.Plain(f.Caption), Files: []message.File{f}})
 }
 
-// isAlbum reports whether a message shows pictures without further text.
+// isAlbum reports whether pictures can be added to a message.
 func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
-// forget removes the spooled files of messages that were not stored.
+// forget removes the spooled files of messages that could not be stored.
 func (s *Sender) forget(contents []message.Content) {
 	for _, c := range contents {
 		s.Spool.Forget(c.Files...)
 	}
 }
 
-// Deliver sends the files that a turn's answer names, once for each turn. If it cannot send a file, it posts the
-// reason in the chat.
+// Deliver sends the files that the agent named in the answer of a turn. It does so only once per turn. If a file cannot
+// be sent, it sends a message with the reason.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
 		return nil
@@ -180,7 +182,7 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }
 
-// sentences explains to users why files are not sent.
+// sentences explains to users why files cannot be sent.
 func (s *Sender) sentences(p lang.Printer, refused []*orchestrator.FileError) string {
 	text := ""
 	for _, e := range refused {

@@ -17,16 +17,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// accounts are the accounts of an agent. It implements choices.
+// accounts is the list of an agent's accounts. It implements choices.
 type accounts struct {
 	orchestrator.AccountChoice
 	service Service
 	at      time.Time
-	missing string          // the name of an account that does not exist; empty for none
-	offered []cli.MenuEntry // the accounts with a button
+	missing string          // the user asked for this account, which does not exist; usually empty
+	offered []cli.MenuEntry // accounts with a button
 }
 
-// Account answers "/account". If args names an account, it sets the account at once. Otherwise it opens the menu.
+// Account answers "/account". If args is the name of an account, the agent uses it from now on. If args is empty,
+// Account returns a menu of all accounts.
 func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	choice, err := k.service.Accounts(ctx, by.Conversation)
@@ -51,7 +52,7 @@ func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string)
 	return k.openList(by.Conversation, AccountAction, a, string(choice.Account)), nil
 }
 
-// oneAccount describes how to add an account to an agent that has only the default one.
+// oneAccount returns a text that explains how to add accounts, for an agent that has only the default one.
 func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
 	table := ""
 	if k.offers.AccountTable != nil {
@@ -66,8 +67,8 @@ func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
 	return p.Text("menu.one-account", agent.Name(), table, string(agent))
 }
 
-// typed returns the index of each account by the lowercase names under which users know it. In every language, the
-// default account is also called default: the configuration allows no other account of this name.
+// typed returns the index of each account by the names that users may type, in lower case. The default account has its
+// translated name and also "default", which no other account can have.
 func (a accounts) typed(p lang.Printer) map[string]int {
 	names := map[string]int{}
 	for i, e := range a.All {
@@ -86,7 +87,7 @@ func (a accounts) names() (all []string) {
 
 func (a accounts) label(p lang.Printer, name string) string { return cli.Account(name).Label(p) }
 
-// full returns the name of an account with its agent.
+// full returns the name of an account together with the name of its agent.
 func (a accounts) full(p lang.Printer, name string) string {
 	return p.Text("limit.with", a.Agent.Name(), a.label(p, name))
 }
@@ -108,7 +109,7 @@ func (a accounts) text(p lang.Printer, now string) string {
 	return head
 }
 
-// loginText reports whether an account is logged in. It returns "" if that is unknown.
+// loginText returns a text about whether an account is logged in. It returns "" if that is unknown.
 func (a accounts) loginText(p lang.Printer, e cli.MenuEntry) string {
 	var f *cli.Failure
 	switch {

@@ -9,7 +9,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Actions of the buttons of menus.
+// Actions of the buttons in the menus.
 const (
 	ModelAction      = "w"
 	PermissionAction = "p"
@@ -22,7 +22,7 @@ const (
 	AccountAction    = "at"
 )
 
-// commands maps each action of a menu's buttons to the command that opens the menu.
+// commands returns, for each action, the command that opens its menu.
 func commands() map[string]string {
 	return map[string]string{
 		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue",
@@ -32,10 +32,10 @@ func commands() map[string]string {
 	}
 }
 
-// Actions lists the actions of the buttons of menus.
+// Actions returns the actions of all buttons in menus.
 func Actions() []string { return slices.Collect(maps.Keys(commands())) }
 
-// data returns the data of a button of the menu.
+// data returns the data for a button of this menu.
 func (f *frame) data(op string, arg int) string {
 	data, _ := tgapi.ButtonData(f.action, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
 	return data
@@ -49,23 +49,23 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// paged returns the range of the n choices that a page shows, and the buttons for the other pages.
+// paged returns which of n choices are on a page, and buttons to turn the pages.
 func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
 
-// op is the operation of a menu button.
+// op is the operation of a button.
 type op struct {
-	kind byte // one of the constants below
+	kind byte // opAgent, opModel, …
 	arg  int
 }
 
-// Kinds of menu buttons.
+// Values of op.kind.
 const (
 	opAgent   = "a"
 	opModel   = "m"
 	opEffort  = "e" // arg -1 means the model's default
-	opPick    = "k" // in a menu with one list
+	opPick    = "k" // in a listMenu
 	opConfirm = "y"
 	opPage    = "p"
 	opBack    = "b"

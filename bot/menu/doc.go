@@ -1,3 +1,4 @@
-// Package menu shows the screens of /model, /permissions, /role and /queue: messages with buttons that change until
-// the user has chosen. The package does not send messages and does not know the effect of a choice.
+// Package menu implements commands such as /model, /permissions, /role and /queue that let users choose with buttons. A
+// menu is a message that changes with each press until the user has chosen. The package does not send messages itself,
+// and leaves the effect of a choice to its Service.
 package menu

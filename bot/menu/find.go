@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find implements consult.Models. If the known models do not include the name, Find waits until the agents have
-// listed their models.
+// Find implements consult.Models. It waits for agents that are still listing their models, unless the name is already
+// known.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)
@@ -20,8 +20,8 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	return c, problem, err
 }
 
-// find looks up a model among the known models. If a pending agent may have the model, calling with waits for that
-// agent and looks again.
+// find looks up a model by name. If it returns a problem because some agents are still listing their models, the caller
+// can call it again with that problem as unsettled. It then waits for these agents.
 func (k *Menus) find(
 	ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, unsettled *naming.Problem,
 ) (c naming.Choice, problem *naming.Problem, err error) {

@@ -10,19 +10,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// choices are the options of a listMenu, identified by name.
+// choices is a list from which users choose. The choices have names.
 type choices interface {
 	names() []string
-	label(p lang.Printer, name string) string // the label of a button
-	// text returns the text above the buttons. now is the current choice.
+	label(p lang.Printer, name string) string // text of the button
+	// text returns the text above the buttons. now is the name of the current choice.
 	text(p lang.Printer, now string) string
-	stays(p lang.Printer, now string) string // describes the current choice for a user who chose nothing
-	// choose stores a choice. said replaces the menu, and short is the answer to the press.
+	stays(p lang.Printer, now string) string // text for a user who closed the menu without a choice
+	// choose stores the user's choice. said is the text that replaces the menu, and short is the text that Telegram
+	// shows after the press.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 		name string) (said, short string, err error)
 }
 
-// listMenu is an open menu with a single list and a button for each choice.
+// listMenu is a menu with one button for each choice.
 type listMenu struct {
 	frame
 	of     choices
@@ -31,7 +32,7 @@ type listMenu struct {
 	chosen string
 }
 
-// openList opens a list and returns the page that contains the current choice.
+// openList opens a listMenu and returns the page with the current choice.
 func (k *Menus) openList(in orchestrator.ConversationID, action string, of choices, now string) tgapi.Page {
 	page := tgapi.PageOf(max(slices.Index(of.names(), now), 0))
 	return k.open(in, &listMenu{frame: frame{action: action}, of: of, now: now, page: page})

@@ -8,7 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// meantModels contains the models that a mistyped or ambiguous name may mean. It implements choices.
+// meantModels is the list of models that the user may have meant by a mistyped or ambiguous name. It implements
+// choices.
 type meantModels struct {
 	service Service
 	problem *naming.Problem
@@ -22,7 +23,7 @@ func (m meantModels) names() (all []string) {
 	return all
 }
 
-// nameOf returns the name that users type for a model, such as "claude/opus" or "codex high".
+// nameOf returns the name by which users select a model, such as "claude/opus" or "codex high".
 func nameOf(c naming.Choice) string {
 	name := string(c.Agent)
 	if c.Model != "" {

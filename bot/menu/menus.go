@@ -13,22 +13,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures Menus. All fields except Offers are required.
+// Options configures Menus. Only Offers is optional.
 type Options struct {
 	Service Service
-	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits a message; does not wait
-	Go      func(func(ctx context.Context))                                    // starts a function in its own goroutine
+	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits a message; must not block
+	Go      func(func(ctx context.Context))                                    // runs a function in a new goroutine
 	Now     func() time.Time
 	Lang    *lang.Choices
-	Aliases func() map[string]naming.Alias // returns the current aliases of models; see naming.Names
+	Aliases func() map[string]naming.Alias // returns short names of models; see naming.Names
 	Offers  Offers
 }
 
-// Menus manages the open menus. Safe for concurrent use.
+// Menus contains the open menus. It is safe for concurrent use.
 //
-// The choices are stored here, not in the buttons. A button contains a nonce, an index and the step of its menu. So
-// Menus recognizes outdated buttons, which have no effect: buttons of an earlier step, of another conversation, of an
-// expired menu, or from before a restart.
+// Buttons do not contain the choices, but a random number (nonce) that identifies the menu, its step, and an index.
+// Buttons of an earlier step, of an expired menu, or from before a restart therefore have no effect.
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
@@ -42,14 +41,14 @@ type Menus struct {
 	byID map[string]openMenu // by nonce
 }
 
-// openMenu is a menu of a conversation that has not expired.
+// openMenu is a menu that waits for a choice.
 type openMenu struct {
 	menu
 	in      orchestrator.ConversationID
 	expires time.Time
 }
 
-// New returns Menus.
+// New returns Menus without an open menu.
 func New(o Options) *Menus {
 	return &Menus{
 		service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases, offers: o.Offers,
@@ -57,20 +56,21 @@ func New(o Options) *Menus {
 	}
 }
 
-// menu is one open menu. The lock of Menus guards it until the user has chosen.
+// menu is implemented by each kind of menu. Menus.mu guards it until the user has chosen.
 type menu interface {
 	common() *frame
-	// view returns the page that the message shows now.
+	// view returns the current page.
 	view() tgapi.Page
-	// press applies a press. It ignores buttons that do not belong to the current step.
+	// press handles a button. It ignores buttons that the current page does not have.
 	press(o op) state
-	// unchanged describes the current choice for a user who chose nothing.
+	// unchanged returns a text about the current setting, for a user who closes the menu without a choice.
 	unchanged() string
-	// store stores the user's choice. said replaces the menu, and short is the answer to the press.
+	// store stores the user's choice. said is the text that replaces the menu, and short is the text that Telegram
+	// shows after the press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// lastPage returns the final page of a menu that is done or closed.
+// lastPage returns the page after the user has chosen or closed the menu.
 func lastPage(m menu, said string) tgapi.Page {
 	if back := m.common().end; back != nil {
 		return back()
@@ -78,13 +78,13 @@ func lastPage(m menu, said string) tgapi.Page {
 	return tgapi.Page{Text: said}
 }
 
-// frame contains the fields that all menus share.
+// frame contains the fields that all kinds of menus have.
 type frame struct {
 	lang   lang.Printer
-	action string // action of its buttons
+	action string // action of all its buttons
 	nonce  string
-	step   int               // incremented by every press; buttons of another step are stale
-	end    func() tgapi.Page // returns the final page; nil: show the result
+	step   int               // number of presses so far; buttons of another step do not work
+	end    func() tgapi.Page // returns the page after the choice; nil: show the result
 }
 
 func (f *frame) common() *frame { return f }
@@ -101,10 +101,10 @@ const (
 const (
 	life        = time.Hour
 	mostOpen    = 256
-	nonceLength = 12 // 60 bits
+	nonceLength = 12 // in characters; 60 bits
 )
 
-// open registers a menu and returns its first page.
+// open adds a menu and returns its first page.
 func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	f := m.common()
 	f.nonce, f.lang = rand.Text()[:nonceLength], k.lang.Of(in.Chat)
@@ -115,15 +115,15 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	return m.view()
 }
 
-// openLoading registers a model menu and returns its first page. The caller sends the page, and passes the id of its
-// message to sent. When all agents have listed their models, the menu edits this message.
+// openLoading opens a model menu while agents are still listing their models. The caller must send the page, and then
+// call sent with the ID of that message. When all models are known, the message is edited.
 func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // the menu stays unchanged, and the user can open it again
+			return // the menu stays as it is; the user can open another
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {
@@ -141,7 +141,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page 
 	return page, func(message int) { shown <- message }
 }
 
-// show edits the message of a menu, if the menu is still open.
+// show edits the message of a menu, unless the menu was closed.
 func (k *Menus) show(nonce string, message int) {
 	k.mu.Lock()
 	m, open := k.byID[nonce]
@@ -154,7 +154,7 @@ func (k *Menus) show(nonce string, message int) {
 	k.edit(m.in, message, page)
 }
 
-// forget drops expired menus. If too many menus are open, it also drops the oldest.
+// forget removes expired menus, and also the oldest one if too many are open.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
@@ -171,18 +171,18 @@ func (k *Menus) forget() {
 	}
 }
 
-// Answer is the result of a pressed button.
+// Answer is the answer to the press of a button.
 type Answer struct {
 	tgapi.Answer
-	Expired bool // the message's buttons no longer work
+	Expired bool // remove the buttons, because the menu has expired
 }
 
 func edited(text string, page tgapi.Page) Answer {
 	return Answer{Answer: tgapi.Answer{Text: text, Edit: page}}
 }
 
-// Press handles a press. data is the button's data without the action. If the choice cannot be stored, Press returns
-// the error and shows it with Options.Edit.
+// Press handles a button. data is the button's data without the action. If the choice cannot be stored, Press returns
+// the error, together with an Answer that tells the user.
 func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data string) (Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	nonce, step, o, ok := parseData(data)
@@ -198,7 +198,7 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 		k.mu.Unlock()
 		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:
-		page := m.view() // send even an unchanged page, because the last edit may have failed
+		page := m.view() // show even an unchanged page, because the last edit may have failed
 		k.mu.Unlock()
 		return edited(p.Text("menu.moved-on"), page), nil
 	}

@@ -15,20 +15,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// modelMenu is one open menu.
+// modelMenu is the menu of /model. The user chooses an agent, then a model, then its effort.
 type modelMenu struct {
 	frame
 	set     func(ctx context.Context, c naming.Choice) error // stores the choice
 	entries []cli.MenuEntry
 	current orchestrator.Status
-	agent   int // index into entries; -1 while the user chooses an agent
-	model   int // index into the agent's models; -1 while the user chooses a model
+	agent   int // index into entries; -1 before the user has chosen
+	model   int // index into the agent's models; -1 before the user has chosen
 	page    int
-	chosen  naming.Choice // set when the user has chosen
+	chosen  naming.Choice // the final choice
 }
 
-// Model answers "/model" by opening the menu. If sent is not nil, the caller must pass it the id of the page's
-// message.
+// Model answers "/model" with a menu. If sent is not nil, the caller must call it with the ID of the message that
+// contains page; see openLoading.
 func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Page, sent func(message int), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
@@ -48,7 +48,7 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Pa
 	return k.open(in, m), nil, nil
 }
 
-// newModelMenu returns the model menu of a conversation.
+// newModelMenu returns a menu for the model of a conversation.
 func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuEntry,
 	current orchestrator.Status) *modelMenu {
 	set := func(ctx context.Context, c naming.Choice) error {
@@ -59,11 +59,11 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of agents that were still loading.
+// fill adds the models of agents that were still listing them.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// Buttons refer to entries by index, so keep all other entries in place.
+		// Replace only these entries, because buttons contain the indexes of entries.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}
@@ -71,15 +71,15 @@ func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.enterOnly()
 }
 
-// enterOnly opens the models of the only usable agent, unless the user has pressed a button.
+// enterOnly skips the choice of an agent if only one agent can be used and the user has not pressed a button yet.
 func (m *modelMenu) enterOnly() {
 	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
 }
 
-// ModelByName chooses the model with a name. If an agent must list its models first, page asks the user to wait.
-// later then returns the page that replaces it.
+// ModelByName answers "/model" with a name. If agents are still listing their models, page says so, and later waits for
+// them and returns the final page. Otherwise later is nil.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
@@ -104,14 +104,14 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound stores the model with a name, or explains why no model can be chosen. If the name is ambiguous, it
-// shows a button for each possible model.
+// chooseFound handles the result of find: it stores the model, or explains the problem. If several models match the
+// name, it returns a menu of them.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	// the model matters most to the user, so choose it without the effort
+	// store the model anyway, because it matters more than the effort
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
@@ -122,8 +122,8 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
-// Effort answers "/effort". If args names an effort, it sets the effort of the current model. Otherwise it shows the
-// model's efforts.
+// Effort answers "/effort". If args is an effort of the current model, it is used from now on. If args is empty, Effort
+// returns a menu.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
@@ -131,7 +131,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // accept only efforts of the current model
+	if args != "" { // only the efforts of the current agent matter
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -160,11 +160,11 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts describes whether a model has efforts.
+// efforts describes whether users can choose the effort of a model.
 type efforts int
 
 const (
-	effortsUnknown efforts = iota // the agent does not list the model
+	effortsUnknown efforts = iota // the agent has not listed the model
 	effortsNone
 	effortsSome
 )
@@ -190,8 +190,9 @@ func (m *modelMenu) enterCurrent() efforts {
 	return effortsUnknown
 }
 
-// Named returns the model for a name before a prompt, such as "fast" in "@fast explain this". It returns false if the
-// name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an agent.
+// Named returns the model that a user named at the start of a prompt, such as "fast" in "@fast explain this". It
+// returns false if no model has the name. It waits for agents to list their models only if the name is neither a short
+// name in the configuration nor the name of an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,
@@ -254,29 +255,29 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	return k.open(in, m), nil
 }
 
-// OfferAction is the action of the buttons below the offer of an agent.
+// OfferAction is the action of the buttons below the offer of a new agent.
 const OfferAction = "ao"
 
-// NewAgent is an installed agent that the configuration lacks.
+// NewAgent is an agent that is installed on this machine but not configured.
 type NewAgent struct{ ID, Name, Program string }
 
-// Offers adds new agents to the configuration. Safe for concurrent use.
+// Offers lets users add new agents to the configuration. It is safe for concurrent use.
 type Offers struct {
-	// Next returns the agents that were not offered yet, and records that they are now. It may read the disk. If it is
-	// nil, there are none.
+	// Next returns the agents that were not offered before. It records them, so that they are offered only once. It may
+	// read the disk. If it is nil, nothing is offered.
 	Next func() []NewAgent
-	// Add adds an agent to the file of the configuration, and reloads it. The error is ErrNotLoaded if only that failed.
+	// Add adds an agent to the configuration file and reloads it. It returns ErrNotLoaded if only the reload failed.
 	Add func(ctx context.Context, id string) error
-	// AccountTable returns the name of the configuration's table for an account "work" of an agent. It returns "" if the
-	// agent can have only its default account. If it is nil, every agent can have only that.
+	// AccountTable returns the name of the table in the configuration file for an agent's account "work". It returns ""
+	// if the agent cannot have several accounts. If AccountTable is nil, no agent can.
 	AccountTable func(agent cli.Agent) string
 }
 
-// ErrNotLoaded reports that an agent was added to a configuration that cannot be loaded.
+// ErrNotLoaded means that an agent was added to the configuration file, but the file could not be loaded.
 var ErrNotLoaded = errors.New("the configuration cannot be loaded")
 
-// Offer calls show with a page for each new agent, until show fails. Each agent is offered once, to an owner in a
-// private chat. Offer does not wait for that, because it takes time to find programs.
+// Offer offers each new agent once, by calling show with a page, if the user is an owner of ductor in a private chat.
+// It works in the background, because it takes time to find programs. It stops if show fails.
 func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Page) error) {
 	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
 		return
@@ -289,13 +290,13 @@ func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Pa
 				tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
 			}}}
 			if show(ctx, page) != nil {
-				return // the store has reported the error, and ductor agents still lists the agents
+				return // show has logged the error
 			}
 		}
 	})
 }
 
-// PressOffer handles a press of a button below an offer.
+// PressOffer handles a button below the offer of a new agent.
 func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	if id, no := strings.CutPrefix(data, "-"); no {
@@ -307,7 +308,7 @@ func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data stri
 	switch err := k.offers.Add(ctx, data); {
 	case errors.Is(err, ErrNotLoaded):
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
-	case err != nil: // the buttons stay
+	case err != nil: // keep the buttons
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// whyNot explains in the chat why the named model cannot be chosen.
+// whyNot returns a text that explains why a model could not be found by its name.
 func whyNot(p lang.Printer, w *naming.Problem) string {
 	name := render.Cut(w.Name, 60)
 	switch w.Kind {

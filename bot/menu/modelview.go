@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file contains the pages of the model menu for each step, and handles presses.
+// This file contains the pages of the model menu and their buttons.
 
 // press implements menu.
 func (m *modelMenu) press(o op) state {
@@ -60,7 +60,7 @@ func (m *modelMenu) back() {
 	}
 }
 
-// enterAgent opens the models of an agent, on the page with the current model.
+// enterAgent shows the models of an agent, and the page with the current model first.
 func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {
@@ -79,7 +79,7 @@ func (m *modelMenu) choose(effort cli.Effort) state {
 	return stateDone
 }
 
-// isCurrent reports whether the conversation uses model, by choice or as the agent's default.
+// isCurrent reports whether the conversation uses the model, because it was chosen or is the agent's default.
 func (m *modelMenu) isCurrent(model cli.Model) bool {
 	if m.current.Agent != m.entries[m.agent].Agent {
 		return false
@@ -163,7 +163,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
 }
 
-// factsText describes a model's context size and price, if known.
+// factsText returns the context size and the price of a model, if they are known.
 func factsText(p lang.Printer, m cli.Model) string {
 	var known []string
 	if m.Context > 0 {

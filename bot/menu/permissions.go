@@ -13,29 +13,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// permissionMenu is one open menu for permission modes, rules and tools.
+// permissionMenu is the menu of /permissions.
 type permissionMenu struct {
 	frame
 	service Service
 	now     orchestrator.Permissions
 	page    int
 	showing permissionPage
-	lasts   time.Duration // duration of a new bypass
-	// chosen stores the user's choice. It is nil while nothing is chosen.
+	lasts   time.Duration // how long bypass mode will last
+	// chosen stores the user's choice. It is nil before the user has chosen.
 	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// permissionPage is the page that the menu shows.
+// permissionPage is a page of the menu.
 type permissionPage int
 
 const (
 	pageModes  permissionPage = iota
-	pageBypass                // bypass was pressed and must be confirmed
+	pageBypass                // the user must confirm bypass mode
 	pageRules
 	pageTools
 )
 
-// meaningOf explains a mode in a line.
+// meaningOf returns one line that explains a permission mode.
 func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	switch mode {
 	case cli.Plan:
@@ -52,8 +52,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions". If args names a mode, it sets the mode. Otherwise it opens the menu. Bypass
-// always needs a confirmation.
+// Permissions answers "/permissions". If args is the name of a mode, that applies from now on. If args is empty,
+// Permissions returns a menu. Bypass mode, in which agents need no approvals, must always be confirmed with a button.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
@@ -88,7 +88,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
 }
 
-// modeAndTime parses a mode. A duration may follow bypass.
+// modeAndTime parses the name of a mode. After "bypass", a duration may follow.
 func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok bool) {
 	if mode, ok := modeNamed(text); ok {
 		return mode, 0, true
@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, and names the part that the conversation's agent does not support.
+// line explains a mode, and which parts of it the conversation's agent does not support.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {
@@ -118,7 +118,7 @@ func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	return line
 }
 
-// refused reports whether the conversation's agent does not support a mode.
+// refused reports whether the agent of this conversation does not support a mode.
 func (m *permissionMenu) refused(mode cli.PermissionMode) bool {
 	return slices.Contains(m.now.Refused, mode)
 }
@@ -127,8 +127,7 @@ func (m *permissionMenu) modeLine(mode cli.PermissionMode) string {
 	return string(mode) + ": " + meaningOf(m.lang, mode)
 }
 
-// modeNamed returns the mode with a name. It accepts spaces and capitals: "accept edits" and "acceptEdits" mean
-// accept-edits.
+// modeNamed returns the mode with the given name. "accept edits" and "acceptEdits" also mean accept-edits.
 func modeNamed(name string) (cli.PermissionMode, bool) {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "")
 	for _, mode := range cli.PermissionModes() {

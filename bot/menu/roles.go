@@ -12,13 +12,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// roles are the roles that a conversation can choose. The first is empty and means no role.
+// roles is the list of roles that an agent can get in a conversation. It implements choices. The first element is "",
+// which means no role.
 type roles struct {
 	service Service
 	all     []string
 }
 
-// Role answers "/role". If args names a role, it sets the role at once. Otherwise it opens the menu.
+// Role answers "/role". If args is the name of a role, it applies from now on. If args is empty, Role returns a menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {
@@ -37,8 +38,8 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
-// roleNamed returns the role with exactly this name, or else a role whose name differs only in case. A configured
-// role with the name "none" has priority over the word for no role.
+// roleNamed returns the role with the given name. If none has exactly this name, case does not matter. If still none is
+// found, the translated word for no role is accepted too.
 func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },
@@ -60,7 +61,7 @@ func noSuchRole(p lang.Printer, name string, names []string) string {
 	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(p.List(labels...), 1000))
 }
 
-// roleLabel returns a role's name for buttons and sentences.
+// roleLabel returns the name of a role for buttons and texts.
 func roleLabel(p lang.Printer, name string) string {
 	if name == "" {
 		return p.Text("menu.no-role")
@@ -83,7 +84,7 @@ func (roles) stays(p lang.Printer, now string) string {
 	return p.Text("menu.role-unchanged", roleLabel(p, now))
 }
 
-// choose implements choices. The text for the user names the agent, because a role can choose one.
+// choose implements choices. The texts contain the agent, because a role may select one.
 func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 	name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {

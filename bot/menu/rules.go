@@ -12,10 +12,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file contains the part of the permissions menu that lists the users' rules. Each rule has a button that
-// revokes it.
+// This file contains the page of the permissions menu that lists the users' rules, with a button to delete each one.
 
-// Maximum lengths of a rule in the list and in a button.
+// Maximum lengths of a rule on the page and in a button, in characters.
 const (
 	ruleShown  = 300
 	ruleButton = 40
@@ -53,7 +52,7 @@ func ruleText(p lang.Printer, r orchestrator.Rule, most int) string {
 	return render.Cut(render.OneLine(render.Revealed(render.Rule(p, r.Text))), most)
 }
 
-// ruleScope describes for whom and for how long a rule applies.
+// ruleScope describes where and for how long a rule applies.
 func ruleScope(p lang.Printer, r orchestrator.Rule) string {
 	agent, dir := render.AgentName(p, r.Agent), render.Cut(r.Dir, 100)
 	if r.Session != "" {

@@ -14,10 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file contains the part of the permissions menu that shows and changes the available tools.
+// This file contains the page of the permissions menu that limits which tools agents may use.
 
-// tools answers "/permissions tools". An argument such as "no shell web" or "only read search" sets the list, and
-// "all" removes it. Without an argument, tools opens the page.
+// tools answers "/permissions tools". Arguments such as "no shell web" or "only read search" set a limit, and "all"
+// removes it. Without arguments, it returns the page.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
 	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
@@ -41,7 +41,7 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
 
-// pressTools enables or disables one kind of tools, or allows all of them.
+// pressTools handles a button that allows or denies a kind of tools, or allows all.
 func (m *permissionMenu) pressTools(o op) state {
 	kinds, list := tools.Kinds(), cli.ToolList{Only: m.now.Tools.Only, Denied: slices.Clone(m.now.Tools.Denied)}
 	switch kind := string(o.kind); {
@@ -95,7 +95,7 @@ func (m *permissionMenu) toolsSet(list cli.ToolList) string {
 	return m.lang.Text("menu.permission-set") + "\n" + m.lang.Text("menu.tools-here", listText(m.lang, list))
 }
 
-// listText describes a list for users.
+// listText returns a text about the limits in a list.
 func listText(p lang.Printer, l cli.ToolList) string {
 	var parts []string
 	if len(l.Only) > 0 {

@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// words contains the values of a setting that a conversation can choose.
+// words is the list of values of a setting. It implements choices.
 type words struct {
-	action  string // action of the menu's buttons
+	action  string // action of the buttons
 	which   lang.Key
-	unknown lang.Key // text for an unknown word
+	unknown lang.Key // answer to a value that does not exist
 	meaning map[string]lang.Key
 	said    func(p lang.Printer, meaning string) string
 	short   func(p lang.Printer, word string) string
@@ -22,7 +22,7 @@ type words struct {
 	service Service
 }
 
-// wordsOf returns the words of a setting.
+// wordsOf returns the list of values of a setting.
 func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	w := map[orchestrator.Setting]words{
 		orchestrator.SettingBusy: {
@@ -58,8 +58,8 @@ func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	return w
 }
 
-// Setting returns the handler of a setting's command. If the command has an argument, the handler sets that value.
-// Otherwise it opens the menu.
+// Setting returns the handler of the command for a setting. If the command has an argument, it becomes the new value.
+// Otherwise the handler returns a menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
 	w := k.wordsOf(of)
 	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {

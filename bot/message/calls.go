@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Do makes the call for a step that Begin returned. Its errors are for the outbox. It returns ErrOtherForm if the
-// next step shows the same content in another way, and ErrNotNeeded if no step is left.
+// Do makes the request for a step that Begin returned. Its errors are meant for the outbox: ErrOtherForm means that the
+// next step should try another form of the same content, and ErrNotNeeded that no request is necessary.
 func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 	switch step {
 	case Send:
@@ -72,10 +72,11 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 }
 
-// maxRepeats limits how often a message with an unknown outcome is sent.
+// maxRepeats is how often a message is sent again if Telegram does not confirm it.
 const maxRepeats = 6
 
-// mayResend reports whether to send want again although it may have arrived. It counts the attempt.
+// mayResend reports whether to send a message again that Telegram did not confirm, although it may be in the chat. It
+// counts the attempts.
 func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +97,8 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 	})
 }
 
-// replyTo returns the message to reply to, or 0. If the group became a supergroup, ids from the old chat are invalid.
+// replyTo returns the ID of the message to reply to, or 0. After a group has become a supergroup, IDs from the old
+// group are invalid.
 func (m *Message) replyTo(want Content) int {
 	if m.To().Chat != m.spec.To.Chat {
 		return 0
@@ -114,8 +116,8 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.renderText(want.Text, render.MessageLimit), want.Keyboard)
 }
 
-// richContent returns the rich content to show. It returns nil for a plain message, or if Telegram rejected the
-// content.
+// richContent returns the blocks of a rich message. It returns nil if the message is plain, or if Telegram rejected the
+// blocks.
 func (m *Message) richContent(want Content) []render.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,8 +135,8 @@ func (m *Message) richContent(want Content) []render.Block {
 	return want.Rich
 }
 
-// rejectRich makes the message show its text after Telegram rejected the rich content. It returns false if the error
-// has another cause.
+// rejectRich makes the message plain after Telegram rejected its rich content. It returns false if that was not the
+// reason.
 func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +152,7 @@ func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	return true
 }
 
-// record saves the state in the store. It makes no call to Telegram.
+// record saves the state in the database. It makes no request to Telegram.
 func (m *Message) record(ctx context.Context) error {
 	m.mu.Lock()
 	late, state, id := m.storage == behind, m.row.State, m.row.ID
@@ -163,7 +165,7 @@ func (m *Message) record(ctx context.Context) error {
 	return outbox.ErrNotNeeded
 }
 
-// nextFallback chooses another way to show content that Telegram rejected. It returns false if no way is left.
+// nextFallback chooses another way to send a message that Telegram rejected. It returns false if no other way is left.
 func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +191,7 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.finishEdits(keep, want)
-	case tgapi.ChatMoved: // after a group became a supergroup, bots cannot edit its older messages
+	case tgapi.ChatMoved: // in a supergroup, bots cannot edit messages of the former group
 		if want.Lifecycle == EditOnly {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
@@ -208,13 +210,13 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 		if m.rejectRich(want, f, err) || m.nextFallback(f, err) {
 			return outbox.ErrOtherForm
 		}
-		return m.finishEdits(keep, want) // no fallback is left
+		return m.finishEdits(keep, want) // nothing else to try
 	}
 	return err
 }
 
-// finishEdits records that the message needs no further edit. It writes to the store only if the stored row still has
-// content to send, or if the message now shows its end.
+// finishEdits records that the chat shows want. It saves the message only if its row in the database still has content
+// to send, or if want is the final content.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -223,7 +225,7 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// updateEnd records whether a message shows its final content. It reports whether that changed.
+// updateEnd records in the mark whether the message shows its final content. It reports whether the mark changed.
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,7 +242,7 @@ func (m *Message) updateEnd(shown Content) bool {
 func (m *Message) remove(ctx context.Context, want Content) error {
 	err := m.all.client.Delete(ctx, m.To().Chat, m.ID())
 	switch f := tgapi.FaultOf(err); f.Kind {
-	case tgapi.BadRequest, tgapi.MessageGone: // the message is too old, or already deleted
+	case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or already deleted
 		if want.Text.Text != "" {
 			m.mu.Lock()
 			m.fallbacks |= undeletable
@@ -255,8 +257,8 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// renderText applies the message's fallbacks to a text: a note that the topic is gone, or plain text without
-// formatting. The result has at most limit units.
+// renderText applies the message's fallbacks to t: it removes the formatting, or adds that the topic was deleted. limit
+// is the maximum length in UTF-16 units.
 func (m *Message) renderText(t render.Text, limit int) render.Text {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,7 +277,7 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 	return render.Shorten(t, limit)
 }
 
-// sendFiles sends the files of a message, as pictures or as documents.
+// sendFiles sends the message's files.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
@@ -300,8 +302,8 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	return m.all.client.SendFiles(ctx, out)
 }
 
-// rejectFiles chooses a fallback for files that Telegram rejected: documents instead of pictures, and finally a text
-// with Telegram's reason. It returns false if no fallback is left.
+// rejectFiles chooses another way to send files that Telegram rejected: pictures as documents, and then a text with
+// Telegram's reason instead of the files. It returns false if nothing else can be sent.
 func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,8 +327,8 @@ func (m *Message) has(f fallbacks) bool {
 	return m.fallbacks&f != 0
 }
 
-// forgetFiles removes the spooled files of a message that will not be sent again. If a stored message may be missing
-// in the chat, forgetFiles sends a notice.
+// forgetFiles deletes the files of a message from the spool, unless the message may be sent again. If Telegram did not
+// confirm the message, it also tells the user that the files may be missing.
 func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.SendState) {
 	if len(c.Files) == 0 || m.all.spool == nil || now == orchestrator.Pending || now == orchestrator.Sending {
 		return

@@ -10,60 +10,59 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Content is the content of a message and the options for sending it.
+// Content is the content of a message: its text, files and buttons, and the way to send them.
 type Content struct {
 	render.Text
-	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, unless Telegram rejects it
-	OnlyRich bool           `json:"only_rich,omitempty"` // if Rich cannot be shown, do not send the message
+	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, if Telegram accepts it
+	OnlyRich bool           `json:"only_rich,omitempty"` // if Telegram rejects Rich, do not send the message at all
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
-	ReplyTo  int            `json:"reply_to,omitempty"` // the id of a message; 0 for none
+	ReplyTo  int            `json:"reply_to,omitempty"` // ID of a message; 0: no reply
 	Silent   bool           `json:"silent,omitempty"`
-	// Files are the only content of the message. Several files form an album. Text is the caption of the first file.
+	// If Files is not empty, the message consists of files, several of them as an album, and Text is the caption of the
+	// first one.
 	Files     []File    `json:"files,omitempty"`
-	Unknown   bool      `json:"-"` // the shown content is unknown, so change only the buttons
-	Mark      int64     `json:"-"` // stored with the message once the message is sent
+	Unknown   bool      `json:"-"` // the current text is not known, so edit only the buttons
+	Mark      int64     `json:"-"` // stored in the database with the sent message
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// File is an attached file. The store contains the content of a text until it is sent. The spool contains any other
-// content.
+// File is a file to send. Text content is stored in the database, other content in the spool.
 type File struct {
 	Name    string `json:"name"`
 	Content string `json:"content,omitempty"`
-	Spooled string `json:"spooled,omitempty"` // name of the content in the spool
-	Picture bool   `json:"picture,omitempty"` // send as a picture, or as a document if Telegram rejects the picture
-	Caption string `json:"caption,omitempty"` // caption of a file in an album
+	Spooled string `json:"spooled,omitempty"` // name of the file in the spool
+	Picture bool   `json:"picture,omitempty"` // send as a picture; if Telegram rejects that, as a document
+	Caption string `json:"caption,omitempty"` // only within an album
 }
 
-// Lifecycle is the lifecycle of a message.
+// Lifecycle decides whether a message is sent again or deleted later.
 type Lifecycle int
 
-// Lifecycles of a message.
 const (
 	Keep            Lifecycle = iota
-	ResendIfDeleted           // sent again, once, if a user deletes it
-	Growing                   // not final: the store contains other content to show later
-	DeleteWhenDone            // deleted at the end; if Telegram cannot delete it, it shows the text
-	ResendIfUnknown           // sent again if its outcome is unknown, so the chat may show it twice
-	EditOnly                  // the last edit of a message; skipped if the message is not in the chat
+	ResendIfDeleted           // if a user deletes it, send it again once
+	Growing                   // not final: the database contains other content for later
+	DeleteWhenDone            // delete it; if Telegram does not allow that, show the text
+	ResendIfUnknown           // if Telegram does not confirm it, send it again; it may appear twice
+	EditOnly                  // edit it for the last time; do nothing if it is not in the chat
 )
 
-// carried reports whether a single Telegram call can send all of the content. An album cannot have buttons, and a
-// file cannot have rich content.
+// carried reports whether a single request can send the content: albums cannot have buttons, and messages with files
+// cannot be rich.
 func (c Content) carried() bool {
 	return len(c.Files) == 0 || c.Rich == nil && (len(c.Files) == 1 || len(c.Keyboard) == 0)
 }
 
-// Encode returns the content in the store's format.
+// Encode returns the content in the format of the database.
 func (c Content) Encode() []byte {
-	data, _ := json.Marshal(c) // cannot fail, because the content has only strings and numbers
+	data, _ := json.Marshal(c) // cannot fail for these types
 	return data
 }
 
 func decode(data []byte) (c Content, err error) {
 	old := struct {
 		*Content
-		Document *File `json:"document"` // from an old version, which supported one file
+		Document *File `json:"document"` // from a version that supported only one file per message
 	}{Content: &c}
 	if err := json.Unmarshal(data, &old); err != nil {
 		return Content{}, fmt.Errorf("decode the content of a message: %w", err)
@@ -74,7 +73,7 @@ func decode(data []byte) (c Content, err error) {
 	return c, nil
 }
 
-// fingerprint returns a string that is equal for contents that look the same in a chat.
+// fingerprint returns a string that is equal for two contents that look the same in a chat.
 func (c Content) fingerprint() string {
 	if c.Rich != nil {
 		rich, _ := json.Marshal(c.Rich) // cannot fail, see Encode
@@ -83,8 +82,8 @@ func (c Content) fingerprint() string {
 	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard, c.Unknown)
 }
 
-// Digest returns a negative Mark that identifies the content. The next process compares it with the Mark of the
-// message that was sent.
+// Digest returns a hash of the content for use as Content.Mark. It is negative. The next process compares it with the
+// mark of the sent message.
 func (c Content) Digest() int64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, c.fingerprint()) // never fails

@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Early creates a message that is sent immediately, before other messages of its chat and before it is stored. Keep
-// and Kept store it later, together with the event that caused it.
+// Early sends a message before other messages of the chat, and before it is stored. Later, Keep and Kept store it
+// together with the event that caused it.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early
@@ -15,14 +15,15 @@ func (s *Messages) Early(spec Spec) *Message {
 	return m
 }
 
-// Announce reports the final text of an early message to Messages.Noticed.
+// Announce passes the final text of an early message to Messages.Noticed.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
-// Keep returns the row to store for an early message. If ductor restarts before the message shows last, the next
-// process makes it show last. Keep returns false if the message already shows last, or may show it.
+// Keep returns a row with the content last, which the caller must store. If ductor crashes before the message shows
+// that content, the next process makes it do so. Keep returns false if nothing needs to be stored, because the message
+// already shows last.
 //
-// After every Keep that returned a row, the caller must call Kept. Until then, the message is not sent unless sending
-// has already begun. So only one process sends it: this one or the next.
+// If Keep returns a row, the caller must call Kept afterwards. In between, the message is not sent, unless that is
+// already in progress. Otherwise, both this process and the next could send it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,19 +37,19 @@ func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	return m.row, true
 }
 
-// overLocked reports whether sending has ended without a visible message: it failed, or the message was removed.
+// overLocked reports whether the message will not be in the chat: sending failed, or it was deleted.
 func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked ends the priority of a message that is not stored.
+// forgetLocked makes Run treat the message like any other, if no row of it exists.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
 	}
 }
 
-// Kept reports whether the row that Keep returned was stored. It then updates the chat to the current content.
+// Kept must be called after Keep. stored is true if the row was stored. Kept makes the chat show the current content.
 func (m *Message) Kept(stored bool) {
 	m.mu.Lock()
 	switch {
@@ -65,7 +66,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release removes an early message from owed.held once its stored row has no content left to send.
+// release makes Run treat an early message like any other when its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

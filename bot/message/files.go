@@ -12,11 +12,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Spool stores the content of files until they are sent. It copies a file when it is added, so users get the content
-// of that moment.
+// Spool is a directory with files that are waiting to be sent. It contains copies, so that users get the content that a
+// file had when it was added.
 type Spool struct{ root *os.Root }
 
-// OpenSpool creates the directory if it is missing, and removes files that belong to no unsent message.
+// OpenSpool opens the spool in dir, which it creates if necessary. It deletes files that belong to no message in the
+// database.
 func OpenSpool(ctx context.Context, dir string, store orchestrator.MessageStore) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of files to be sent: %w", err)
@@ -56,8 +57,7 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	return err
 }
 
-// Put stores content and returns the name for File.Spooled. After Put has returned, the content survives a power
-// failure.
+// Put stores a file and returns its name for File.Spooled. When it returns, the file is safe from a power failure.
 func (s *Spool) Put(content []byte) (name string, err error) {
 	name = rand.Text()
 	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -71,14 +71,14 @@ func (s *Spool) Put(content []byte) (name string, err error) {
 	return name, nil
 }
 
-// Forget removes the stored content of a message that will not be sent.
+// Forget deletes files of a message that will not be sent any more.
 func (s *Spool) Forget(files ...File) {
 	for _, f := range files {
 		if f.Spooled != "" {
-			_ = s.root.Remove(f.Spooled) // the next start removes it
+			_ = s.root.Remove(f.Spooled) // OpenSpool deletes it if this fails
 		}
 	}
 }
 
-// Close closes the directory.
+// Close closes the spool.
 func (s *Spool) Close() error { return s.root.Close() }

@@ -7,12 +7,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// flights counts the messages of each chat that were sent to Telegram but whose id is not stored yet. A user may
-// already see such a message and reply to it.
+// flights counts the requests to send a message that are in progress in each chat. A user may see the message and reply
+// to it before ductor has stored its ID.
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int
-	landed chan struct{} // closed when the next message is stored
+	landed chan struct{} // closed when the next request ends
 }
 
 func newFlights() *flights {
@@ -35,8 +35,8 @@ func (f *flights) end(chat int64) {
 	f.landed = make(chan struct{})
 }
 
-// next returns a channel that is closed when the next message of a chat is stored, or nil if no message is being
-// sent.
+// next returns a channel that is closed when the next request to send a message to the chat ends. It returns nil if no
+// such request is in progress.
 func (f *flights) next(chat int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,8 +46,8 @@ func (f *flights) next(chat int64) <-chan struct{} {
 	return f.landed
 }
 
-// Await waits until the store contains the message with an id. It returns early if no message of the chat is being
-// sent, or if ctx is done.
+// Await waits until the database contains the message with the given ID. It stops waiting if no request to send a
+// message to the chat is in progress, or if ctx is done.
 func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
 	for {
 		landed := s.flights.next(in.Chat)

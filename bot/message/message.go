@@ -10,128 +10,127 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is one message of a chat. It has one of these states:
+// Message is one message in a chat. Its state is one of:
 //   - Pending: not sent yet
-//   - Sending: being sent
+//   - Sending: a request to send it is in progress
 //   - Sent: in the chat
-//   - Unknown: perhaps in the chat
-//   - Failed: rejected permanently
-//   - Removed: deleted
+//   - Unknown: Telegram did not confirm it, so it may be in the chat
+//   - Failed: Telegram rejected it
+//   - Removed: deleted from the chat
 //
-// The state is stored before each call that sends, and after every call, so that the next process continues with the
-// existing message. If the outcome of sending is unknown, the message is not sent again. An edit is repeated.
+// The state is stored before each request that sends the message, and after each request. After a crash, the next
+// process continues with the stored state. A message whose state is Unknown is not sent again.
 //
-// If Spec.Content is set, the producer of the message calls Update. Otherwise the producer calls Begin and Do itself,
-// from one goroutine at a time. Safe for concurrent use.
+// A Message can be used in two ways. If Spec.Content is set, Update makes all requests. Otherwise the caller calls
+// Begin and Do, from one goroutine at a time. All other methods are safe for concurrent use.
 type Message struct {
 	all  *Messages
 	spec Spec
 	log  *slog.Logger
 
-	writing   sync.Mutex // held during a write, so that an older state never replaces a newer one
+	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // handles and repeats calls instead of Spec.Called; may be nil
+	landed    func(err error) // called after each request instead of Spec.Called; must retry; may be nil
 	row       orchestrator.Message
 	storage   storage
-	shown     string // fingerprint of the content that the chat shows; "" if unknown, or stale
+	shown     string // fingerprint of the content in the chat; "" if unknown, or stale
 	fallbacks fallbacks
 	trouble   trouble
 }
 
-// trouble records the problems of a message.
+// trouble describes problems with the requests for a message.
 type trouble struct {
-	refusal     tgapi.FaultKind // why Telegram rejected the last content
-	replacement string          // text instead of the files that Telegram rejected
-	lost        []byte          // content that may have arrived before ductor died
-	repeats     int             // number of times it was sent again; see maxRepeats
+	refusal     tgapi.FaultKind // why Telegram finally rejected the last content
+	replacement string          // text to send in place of files that Telegram rejected
+	lost        []byte          // content that a previous process was sending when it crashed
+	repeats     int             // how often the message was sent again; at most maxRepeats
 }
 
-// storage describes whether the stored row is up to date.
+// storage is the state of the message's row in the database.
 type storage int
 
 const (
-	unread    storage = iota // not read yet
-	kept                     // the store contains the current state
-	behind                   // the store contains an older state
-	early                    // not stored, because the message is sent first
-	putting                  // being stored together with the event that caused it; sending must wait
-	overtaken                // like putting, but the state has changed since
+	unread    storage = iota // the row was not read yet
+	kept                     // up to date
+	behind                   // out of date
+	early                    // no row exists yet; see Messages.Early
+	putting                  // the caller of Keep is storing the row; do not send meanwhile
+	overtaken                // like putting, and the state has changed since Keep
 )
 
-// fallbacks is a set of other ways to show a message, chosen after Telegram rejected a call.
+// fallbacks is a set of other ways to send a message after Telegram rejected it.
 type fallbacks uint8
 
 const (
-	inMainTopic       fallbacks = 1 << iota // the topic is gone, so the message mentions that
-	withoutFormatting                       // Telegram rejected the formatting
-	sentTwice                               // a user deleted the message, so it was sent again
-	undeletable                             // Telegram does not delete it
-	asDocuments                             // Telegram rejected the pictures
-	asText                                  // Telegram rejected the files, so a text replaces them
-	notRich                                 // Telegram rejected the rich content
-	neverRich                               // the server does not support rich content
+	inMainTopic       fallbacks = 1 << iota // the topic was deleted; the text says so
+	withoutFormatting                       // without formatting
+	sentTwice                               // sent again after a user deleted it; not a second time
+	undeletable                             // Telegram does not allow the bot to delete it
+	asDocuments                             // pictures as documents
+	asText                                  // a text instead of the files
+	notRich                                 // plain text instead of rich content
+	neverRich                               // set with notRich if the server does not know rich messages
 )
 
-// Step is the next call for a message.
+// Step is the next request for a message.
 type Step int
 
-// Steps of a message.
+// Values of Step.
 const (
 	None Step = iota
 	Send
 	Edit
 	Delete
-	Record // no call, but the state must be stored
+	Record // no request; only save the state in the database
 )
 
-// State returns the state of the message. It is Pending until the message is loaded.
+// State returns the state of the message. Before Load, it is Pending.
 func (m *Message) State() orchestrator.SendState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.State
 }
 
-// ID returns the id of the message in the chat, or 0 if it has none.
+// ID returns the ID of the message in the chat, or 0 if it is not there.
 func (m *Message) ID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.ID
 }
 
-// Mark returns Content.Mark of the last sent content, or orchestrator.EndShown if the message shows its final
-// content.
+// Mark returns Content.Mark of the sent message, or orchestrator.EndShown if the message shows its final content.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.Mark
 }
 
-// To returns the message's conversation. A message moves to the main topic if its own topic is gone.
+// To returns the conversation of the message. If its topic was deleted, that is the main topic of the chat.
 func (m *Message) To() orchestrator.ConversationID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.Conversation
 }
 
-// Refusal returns why Telegram permanently rejected the last content, or NoFault.
+// Refusal returns why Telegram finally rejected the message, or NoFault if it did not.
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.trouble.refusal
 }
 
-// Richness describes whether Telegram accepts rich content.
+// Richness is the reaction of Telegram to a rich message.
 type Richness int
 
 // Values of Richness.
 const (
-	TakesRich   Richness = iota // not rejected so far
-	RefusesRich                 // rejected for this message
-	KnowsNoRich                 // the server is too old for rich messages
+	TakesRich   Richness = iota // it was not rejected
+	RefusesRich                 // this message was rejected
+	KnowsNoRich                 // the server does not know rich messages
 )
 
-// Richness returns whether Telegram accepts the message's rich content.
+// Richness returns whether Telegram accepts this message as a rich message.
 func (m *Message) Richness() Richness {
 	switch {
 	case m.has(neverRich):
@@ -142,10 +141,10 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// stale is the fingerprint of a message that must be edited once more. No content has it.
+// stale is a fingerprint that no content has. It makes the next step an edit.
 const stale = "stale"
 
-// Shown returns the fingerprint of the content that the chat shows, or "" if that is unknown.
+// Shown returns the fingerprint of the content in the chat, or "" if that is unknown.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,26 +154,25 @@ func (m *Message) Shown() string {
 	return m.shown
 }
 
-// Invalidate forces an edit in the next step, also if the chat already shows the wanted content, and also during a
-// call that shows it.
+// Invalidate makes the next step an edit, even if the chat already shows the content. This also applies if a request is
+// in progress.
 func (m *Message) Invalidate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = stale
 }
 
-// AssumeFingerprint records fingerprint as the content that the chat shows. An empty fingerprint forces an edit in
-// the next step.
+// AssumeFingerprint sets the fingerprint of the content that the chat shows. If it is empty, the next step is an edit.
 func (m *Message) AssumeFingerprint(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = fingerprint
 }
 
-// AssumeShown records want as the content that the chat shows.
+// AssumeShown tells m that the chat shows want.
 func (m *Message) AssumeShown(want Content) { m.AssumeFingerprint(want.fingerprint()) }
 
-// Load reads the state that the previous process stored. Only the first call does so.
+// Load reads the stored state from the database. Further calls do nothing.
 func (m *Message) Load(ctx context.Context) error {
 	m.mu.Lock()
 	known := m.storage != unread
@@ -190,7 +188,7 @@ func (m *Message) Load(ctx context.Context) error {
 	return nil
 }
 
-// restore continues with a stored row. If the row has no state, nothing is stored.
+// restore sets the state from a row of the database. A row without a state does not exist there.
 func (m *Message) restore(row orchestrator.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,20 +213,21 @@ func (m *Message) restore(row orchestrator.Message) {
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
 	case orchestrator.Failed, orchestrator.Removed:
-		if row.Content != nil { // an old version stored it and could not show it
+		if row.Content != nil { // stored by an old version of ductor
 			m.storage, row.Content = behind, nil
 		}
 	}
 	m.row = row
 }
 
-// Adopt binds the message to an existing message of the chat.
+// Adopt makes m refer to a message that is already in the chat.
 func (m *Message) Adopt(ctx context.Context, id int) error {
 	m.AssumeFingerprint("")
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
-// Reset detaches the Message from the message in the chat, which stays there. The next step sends a new message.
+// Reset makes m forget the message in the chat, which stays there, and sets the state to the given one. After Reset to
+// Pending, the next step sends a new message.
 func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
 	m.mu.Lock()
 	m.shown, m.fallbacks = "", m.fallbacks&^sentTwice
@@ -236,7 +235,7 @@ func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
 	return m.save(ctx, to, 0)
 }
 
-// Next returns the step that makes the chat show want.
+// Next returns the step that brings the chat closer to want.
 func (m *Message) Next(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,11 +250,10 @@ func (m *Message) nextLocked(want Content) Step {
 	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
 	case unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
-		// ductor ended while the message was being sent.
+		// A previous process crashed while it was sending the message.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
-		// The chat may show progress, but not the final text. Send the text, because an edit needs the id of the
-		// message.
+		// The message in the chat may not be final. It cannot be edited, because its ID is unknown, so send it again.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record
@@ -269,8 +267,8 @@ func (m *Message) nextLocked(want Content) Step {
 	return None
 }
 
-// Begin returns the next step, like Next, and marks it as being made. Until Do returns, the shown content counts as
-// unknown.
+// Begin returns the same as Next. The caller must pass the step to Do. Until Do returns, the content in the chat counts
+// as unknown.
 func (m *Message) Begin(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +283,8 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows want. It reports whether the stored row still contained content to send.
+// showed records that the chat shows want. It returns true if the row in the database still has content to send, so
+// that it must be saved.
 func (m *Message) showed(want Content) bool {
 	m.mu.Lock()
 	if m.shown != stale {
@@ -295,7 +294,8 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that nothing of want is left to send. It reports whether the store still contained content to send.
+// settle records that want needs no further request. It returns true if the row in the database still has content to
+// send, so that it must be saved.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,7 +309,7 @@ func (m *Message) settle(want Content) bool {
 	return owed
 }
 
-// save records the state of the message in memory and in the store.
+// save sets the state, and saves it in the database.
 func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()

@@ -1,5 +1,5 @@
-// Package message makes chat messages show their intended content. It sends each message once, edits it until it
-// shows the content that its producer wants, and deletes it when it is no longer needed. After a crash it continues.
+// Package message sends, edits and deletes messages until each chat shows what it should. It stores the state of each
+// message in the database, so that the next process can continue after a crash.
 package message
 
 import (
@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Client makes the Telegram calls that show messages.
+// Client makes requests to Telegram. *tgapi.Client implements it.
 type Client interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 	SendFiles(ctx context.Context, f tgapi.Files) (int, error)
@@ -27,7 +27,7 @@ type Client interface {
 	Delete(ctx context.Context, chat int64, message int) error
 }
 
-// Messages manages the messages of all chats. Safe for concurrent use.
+// Messages manages the messages in all chats. It is safe for concurrent use.
 type Messages struct {
 	out    *outbox.Outbox
 	client Client
@@ -35,42 +35,42 @@ type Messages struct {
 	lang   *lang.Choices
 	log    *slog.Logger
 	owed   owed
-	spool  *Spool // nil: messages have no spooled files
-	// Noticed gets the text of each stored message before it is sent, and texts that producers announce. It does not
-	// get the texts of PostTyped. It may be nil.
+	spool  *Spool // nil: messages cannot have files from a spool
+	// Noticed is called with the text of each message that is stored before it is sent, and of each early message. It
+	// is not called for PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
 	reachable reachability
 }
 
-// New returns Messages. Run sends the messages that the store still contains.
+// New returns Messages. Run starts to send the messages that are in the database.
 func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
 	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
-// WithSpool allows messages to send files of a spool. Call it before Run.
+// WithSpool sets the spool for files. It must be called before Run.
 func (s *Messages) WithSpool(spool *Spool) *Messages {
 	s.spool = spool
 	return s
 }
 
-// Spec describes a message to open.
+// Spec describes how to send a message.
 type Spec struct {
-	Key  string // identifies the message in the store
+	Key  string // key of the message in the database
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
-	// Content returns the current content of the message. Messages calls it before each Telegram call. If Content
-	// returns ErrNotNeeded, no call is made. Content is nil if the producer calls Begin and Do itself.
+	// Content returns the current content of the message. It is called before each request. If it returns ErrNotNeeded,
+	// no request is made. It is nil if the caller uses Begin and Do.
 	Content func(ctx context.Context) (Content, error)
-	Order   string         // messages with the same Order are sent in the order of their first Update
-	Delay   time.Duration  // pause before the first call
-	Uploads bool           // calls may take minutes, so they run in parallel to other calls of the chat
-	Called  func(*Message) // called after each call, except if the call is retried; may be nil
+	Order   string         // messages with the same Order are sent one after the other
+	Delay   time.Duration  // pause before the first request
+	Uploads bool           // requests can take minutes, so make them in parallel to other messages' requests
+	Called  func(*Message) // called after each request that is not retried; may be nil
 }
 
-// Open returns the message of a spec. If the message is stored, it continues with the stored state.
+// Open returns the message with the key of spec. If the message is stored, Load reads its state.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
@@ -82,7 +82,7 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll opens all stored messages of a turn and returns them by key. of returns the spec for a key.
+// OpenAll opens all stored messages of a turn, and returns them by key. of returns the spec for a key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	of func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
@@ -98,7 +98,7 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	return all, nil
 }
 
-// KeyAt returns the key of the message with an id, or "" for an unknown message.
+// KeyAt returns the key of the message with the given ID, or "" if it is not in the database.
 func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
@@ -107,15 +107,15 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 	return row.Key, nil
 }
 
-// calls tracks a message's calls in the outbox. The message's lock guards it.
+// calls describes the requests of a message that are in the outbox. Message.mu guards it.
 type calls struct {
-	delayed bool // the first call was posted with Spec.Delay
-	waits   bool // a waiting call will read the content
+	delayed bool // Spec.Delay was applied to the first request
+	waits   bool // a request is waiting, and will call Content when it starts
 	urgency outbox.Priority
-	fails   int // failures since the last successful call
+	fails   int // failed requests since the last successful one
 }
 
-// Update makes the chat show the current content, with calls of priority p. It does not wait.
+// Update makes the chat show the result of Content. p is the priority of the requests. Update does not wait for them.
 func (m *Message) Update(p outbox.Priority) {
 	m.mu.Lock()
 	if m.calls.waits && m.calls.urgency <= p {
@@ -132,11 +132,11 @@ func (m *Message) Update(p outbox.Priority) {
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p),
 		Delay:      delay,
 		Parallel:   m.spec.Uploads,
-		Idempotent: true, Run: m.advance, // advance handles sends with an unknown outcome
+		Idempotent: true, Run: m.advance, // advance itself handles messages that Telegram did not confirm
 	}, func(err error) { m.called(p, err) })
 }
 
-// advance makes the next step.
+// advance makes the request for the next step.
 func (m *Message) advance(ctx context.Context) error {
 	m.mu.Lock()
 	m.calls.waits = false
@@ -151,13 +151,13 @@ func (m *Message) advance(ctx context.Context) error {
 	return m.Do(ctx, m.Begin(want), want)
 }
 
-// Pauses before a failed call is retried. They double each time.
+// Pauses before a failed request is repeated. The pause doubles with each failure.
 const (
 	retryPause    = 5 * time.Second
 	retryPauseMax = 5 * time.Minute
 )
 
-// called schedules the next step after a call.
+// called is called when the outbox has finished or dropped a request.
 func (m *Message) called(p outbox.Priority, err error) {
 	m.mu.Lock()
 	pause := min(retryPause<<min(m.calls.fails, 10), retryPauseMax)
@@ -177,8 +177,8 @@ func (m *Message) called(p outbox.Priority, err error) {
 		if m.spec.Called != nil {
 			m.spec.Called(m)
 		}
-	case !errors.Is(err, outbox.ErrClosed): // ErrClosed: the next process shows it
-		// Retry without waiting for an event: a user may be waiting, and perhaps no event comes.
+	case !errors.Is(err, outbox.ErrClosed): // otherwise the next process sends it
+		// Retry soon, because a user may be waiting.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}
 }

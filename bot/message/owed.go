@@ -15,14 +15,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// owed tracks messages that were stored together with the event that caused them. Each message is sent once, in the
-// order in which the messages of its conversation were stored.
+// owed manages messages that were stored in the database before they are sent, together with the event that caused
+// them. Messages of the same conversation are sent in the order in which they were stored.
 type owed struct {
-	wake  chan struct{} // capacity 1: messages were stored
-	stuck chan struct{} // capacity 1: collect must try again later, because no event will wake it
+	wake  chan struct{} // capacity 1; signals that messages were stored
+	stuck chan struct{} // capacity 1; signals that collect must run again later, because sending failed
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of messages that are in the outbox, or held back by Hold or an early message
+	held    map[string]bool // keys of messages that are in the outbox, or that collect must not send
 	arrival map[string]func(id int)
 }
 
@@ -33,16 +33,15 @@ func newOwed() owed {
 	}
 }
 
-// Limits for stored messages.
 const (
-	maxHeld     = 128             // limit of held
-	maxArrivals = 256             // limit of callbacks for messages that are never sent
-	owedRetry   = 5 * time.Second // pause after the store or the outbox was full
+	maxHeld     = 128             // maximum length of held
+	maxArrivals = 256             // maximum length of arrival, because some messages are never sent
+	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
 
-// Compose returns a row for the caller to store together with the event that caused it. Wake then sends the message.
-// Compose cuts off text that does not fit into a message. It panics if no single Telegram call can send the content.
+// Compose returns a message that the caller must store together with the event that caused it. After that, Wake sends
+// it. Compose shortens text that is too long. It panics if the content does not fit into a single request.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
 		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files),
@@ -54,23 +53,25 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	}
 }
 
-// AsidePrefix begins the keys of messages that agents sent while they worked; see PostAside.
+// AsidePrefix is the prefix of the keys of asides. An aside is a message that an agent sends to the chat while its turn
+// is still running; see PostAside.
 const AsidePrefix = "aside/"
 
-// AsidesOf returns the key prefix of the messages that PostAside sends for a turn.
+// AsidesOf returns the prefix of the keys of all asides of a turn.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides limits the asides in the outbox. The others stay in the store, where Withdraw finds them.
+// maxAsides is how many asides are in the outbox at a time. The others stay in the database, where Withdraw can still
+// drop them.
 const maxAsides = 8
 
-// PostAside posts text that the agent of a turn writes while it works. Unlike messages of Post, these messages have a
-// lower priority than messages that users wait for.
+// PostAside stores and sends an aside, like Post. It has a lower priority than messages for which users wait.
 func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID,
 	markdown string) error {
 	return s.post(ctx, to, AsidesOf(turn), markdown)
 }
 
-// Withdraw drops the messages of a conversation whose keys have a prefix, unless sending has begun.
+// Withdraw drops stored messages of a conversation whose keys have the given prefix, unless they are already being
+// sent.
 func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID, prefix string) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -88,18 +89,19 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 	return nil
 }
 
-// filesPrefix starts the keys of stored messages with spooled files.
+// filesPrefix is the prefix of the keys of messages with files from the spool.
 const filesPrefix = "files/"
 
-// ComposeFiles returns a row for a message with files, for the caller to store; see Compose. key identifies the
-// request, and n is the number of the message within the request.
+// ComposeFiles is like Compose, for one message of a request to send files. key identifies the request, and n is the
+// index of the message within it.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
 	return m
 }
 
-// Composed reports whether messages of a request are stored. It ignores messages that their chat rejected.
+// Composed reports whether messages of a request to send files are stored. It returns false if Telegram rejected the
+// first one.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
@@ -108,7 +110,7 @@ func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	return row.State != "" && row.State != orchestrator.Failed, nil
 }
 
-// Post stores Markdown as one or more messages, and sends them.
+// Post stores Markdown as one or more messages and sends them.
 func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
 	return s.post(ctx, to, "", markdown)
 }
@@ -125,7 +127,7 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 	return nil
 }
 
-// PostOnce stores a message under a key and sends it. If the key exists, PostOnce does nothing.
+// PostOnce stores a message under the given key and sends it. If a message with that key exists, it does nothing.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
 	row, err := s.store.FindMessage(ctx, key)
 	if err != nil || row.State != "" {
@@ -136,16 +138,16 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 	return s.Keep(ctx, m)
 }
 
-// typedPrefix starts the keys of messages that show a text from a terminal. They are sent before the answer to the
-// text.
+// typedPrefix is the prefix of the keys of messages that PostTyped sends.
 const typedPrefix = "typed/"
 
-// PostTyped is PostOnce for a text that the owner typed in a terminal. SendOwed sends it before other messages.
+// PostTyped is like PostOnce, for a text that the bot's owner typed in a terminal. It has a higher priority than other
+// messages, so that it appears before the answer.
 func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
 	return s.PostOnce(ctx, to, typedPrefix+id, c)
 }
 
-// SendOwed passes all stored messages to the outbox, as far as it has room. Call it after Run has started.
+// SendOwed passes stored messages to the outbox. Call it only after Run has started.
 func (s *Messages) SendOwed(ctx context.Context) error { return s.collect(ctx) }
 
 // Keep stores a message and sends it.
@@ -183,7 +185,7 @@ func (s *Messages) arrived(key string, id int) {
 // Wake implements updates.Sender.
 func (s *Messages) Wake() { signal(s.owed.wake) }
 
-// signal wakes the reader of c, which has capacity 1. It does nothing if a signal is pending.
+// signal sends to c, which has capacity 1, unless c already contains a signal.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -191,8 +193,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends the stored messages until ctx is done, first the messages of the previous process. At the end, the
-// outbox's Drain sends the messages that are already in the outbox. All others stay in the store.
+// Run sends stored messages, also those of the previous process, until ctx is done. Then messages in the outbox are
+// still sent by its method Drain; all others stay in the database.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -204,7 +206,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retry.Reset(owedRetry)
 			continue
 		case <-ctx.Done():
-			// The messages of the last updates may not be in the outbox yet.
+			// The last messages may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {
@@ -219,8 +221,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect passes stored messages to the outbox. If a message was sent while collect read the store, its call does
-// nothing.
+// collect passes stored messages to the outbox. A message may have been sent while collect was reading the database; a
+// second request for it does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -239,7 +241,7 @@ func (s *Messages) collect(ctx context.Context) error {
 		case strings.HasPrefix(row.Key, AsidePrefix):
 			priority = outbox.Aside
 		case strings.HasPrefix(row.Key, typedPrefix):
-			priority = outbox.Urgent // as urgent as the first text of an answer
+			priority = outbox.Urgent // like the first text of an answer
 		}
 		if c, err := decode(row.Content); err == nil {
 			s.notice(row.Conversation, row.Key, c)
@@ -251,9 +253,9 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
-				s.Wake() // the outbox has room for another message
+				s.Wake() // for the next message, which now has space in the outbox
 			} else {
-				signal(s.owed.stuck) // it stays in the store, and collect retries soon or after a restart
+				signal(s.owed.stuck) // so that Run calls collect again soon
 			}
 		}
 		m.Update(priority)
@@ -261,15 +263,14 @@ func (s *Messages) collect(ctx context.Context) error {
 	return nil
 }
 
-// notice passes the text of a message to Noticed.
+// notice calls Noticed for a message.
 func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
 	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
 		s.Noticed(in, key, c.Text.Text)
 	}
 }
 
-// hold keeps collect from sending a message. It returns false if the message is already held, or if too many messages
-// are.
+// hold makes collect skip a message. It returns false if it already does, or if too many messages are held.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -297,7 +298,7 @@ func (s *Messages) drop(key string) {
 	delete(s.owed.held, key)
 }
 
-// ownContent returns the stored content.
+// ownContent returns the content in the database.
 func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	m.mu.Lock()
 	data := m.row.Content
@@ -317,7 +318,7 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	return c, nil
 }
 
-// asideContent returns the stored content, unless the message was withdrawn while it waited.
+// asideContent returns the content in the database. It returns ErrNotNeeded if Withdraw has dropped the message.
 func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	row, err := m.all.store.FindMessage(ctx, m.spec.Key)
 	if err != nil {
@@ -329,7 +330,8 @@ func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	return m.ownContent(ctx)
 }
 
-// Hold lists the stored messages whose keys have a prefix, and does not send them until Release. Call it before Run.
+// Hold returns all stored messages whose keys have the given prefix. They are not sent until Release is called. Call
+// Hold before Run.
 func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator.Message, err error) {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -343,8 +345,8 @@ func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator
 	return held, nil
 }
 
-// Release shows the content of a held message. It edits the message, or sends a new one if the outcome of the first
-// is unknown.
+// Release sends the content of a message that Hold returned. If the message is in the chat, it is edited. If Telegram
+// did not confirm it, it is sent again as a new message.
 func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
 	save := true
 	anew := row

@@ -7,18 +7,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// reachability records for each chat whether Telegram accepts messages there, according to the calls since the start.
+// reachability remembers which chats accept messages from the bot, since ductor started.
 type reachability struct {
 	mu        sync.Mutex
 	chats     map[int64]bool
 	onReached func(in orchestrator.ConversationID) // may be nil
 }
 
-// WhenReached sets a callback for when a chat accepts messages: at the first message after the start, and again after
-// Telegram had rejected everything for the chat. f must not block. Call WhenReached before Run.
+// WhenReached sets a function that is called when a chat accepts a message for the first time since the start, or again
+// after it had rejected messages. f must not block. Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reachable.onReached = f }
 
-// noteReachable records what the result of a call shows about its chat.
+// noteReachable learns from the result of a request whether the chat accepts messages.
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
@@ -28,8 +28,8 @@ func (m *Message) noteReachable(err error) {
 	}
 }
 
-// becameReachable records whether a chat accepts messages. It reports whether the chat does so for the first time, or
-// again after rejecting them.
+// becameReachable records whether the chat accepts messages now. It returns true if the function set by WhenReached
+// must be called.
 func (r *reachability) becameReachable(chat int64, now bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *reachability) becameReachable(chat int64, now bool) bool {
 	return now && !before && r.onReached != nil
 }
 
-// moveTo moves an unsent message to the supergroup that replaced its group.
+// moveTo changes the chat of an unsent message after its group became a supergroup.
 func (m *Message) moveTo(chat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

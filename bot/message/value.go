@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// SaveValue stores a JSON-encodable value under key and replaces the previous one.
+// SaveValue stores a value as JSON under the given key, and replaces the previous value.
 func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
@@ -20,7 +20,7 @@ func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value
 	return nil
 }
 
-// LoadValue returns the value that SaveValue stored, or false for an unknown key.
+// LoadValue returns the value that SaveValue stored. It returns false if no value is stored.
 func LoadValue[T any](ctx context.Context, in orchestrator.CardStore, key string) (value T, there bool, err error) {
 	data, err := in.LoadCard(ctx, key)
 	if err == nil && len(data) > 0 {

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Budget is a chat's allowance of calls, as learned from Telegram's answers.
+// Budget is the number of requests that a chat can get without exceeding Telegram's rate limit, as far as the outbox
+// knows that limit.
 type Budget struct {
-	Chat    int64         // 0 for the bot as a whole
-	Rate    Rate          // the current rate
-	Usual   Rate          // the rate that Rate recovers to
-	Tokens  float64       // number of calls that are possible now; negative if urgent calls borrowed tokens
-	Silence time.Duration // time until the next call
+	Chat    int64         // 0: budget of the bot in all chats together
+	Rate    Rate          // current estimate of the limit
+	Usual   Rate          // initial estimate, to which Rate returns in time
+	Tokens  float64       // number of requests that are possible now; may be negative
+	Silence time.Duration // time until the next request is allowed
 }
 
-// Budgets returns the budgets of the bot and of the chats with recent calls.
+// Budgets returns the budgets of all chats with recent requests, and the budget of the bot.
 func (o *Outbox) Budgets() []Budget {
 	now := time.Now()
 	o.mu.Lock()
@@ -32,7 +33,7 @@ func (p *pace) budget(chat int64, now time.Time) Budget {
 	return Budget{chat, p.bucket.rate, p.normal, p.bucket.have(now), max(p.silent.Sub(now), 0)}
 }
 
-// Backlog returns how many calls wait, and for how long the oldest has waited.
+// Backlog returns how many calls are waiting, and how long the oldest has been waiting.
 func (o *Outbox) Backlog() (waiting int, oldest time.Duration) {
 	now := time.Now()
 	o.mu.Lock()

@@ -6,76 +6,80 @@ import (
 	"time"
 )
 
-// Chat identifies a chat and the kind of its budget. The zero value is for calls that concern no chat.
+// Chat identifies a chat, and whether it has the rate limit of a group. The zero value means no chat.
 type Chat struct {
 	ID    int64
 	Group bool
 }
 
-// ChatOf returns the chat with an id. Telegram's groups and channels have negative ids.
+// ChatOf returns the Chat with the given ID. Groups and channels have negative IDs.
 func ChatOf(id int64) Chat { return Chat{ID: id, Group: id < 0} }
 
-// Delivery defines how the outbox treats a call that it cannot make immediately.
+// Delivery decides how the outbox treats a call that must wait or has failed.
 type Delivery int
 
-// Deliveries.
+// Values of Delivery.
 const (
-	// Ensured calls with the same key are made in order. They are retried after a rate limit, and while Telegram has
-	// problems or is unreachable. After an unknown outcome, only idempotent calls are retried.
+	// Ensured means that the call must be made. Calls with the same key are made in order. A call is retried after a
+	// rate limit, and while Telegram is unreachable or has problems. If it may have had an effect, it is retried only
+	// if it is idempotent.
 	Ensured Delivery = iota
-	// Newest calls replace each other: of several waiting calls with the same key, only the last is made. They
-	// compute their content when they run. They are retried only after a rate limit.
+	// Newest means that only the last of several waiting calls with the same key is made. Its content is computed when
+	// it runs. It is retried only after a rate limit.
 	Newest
-	// Optional calls are dropped if no budget is left, or if another call of the chat is made first.
+	// Optional means that the call is dropped if it would exceed the budget, or if another call for the chat is made
+	// first.
 	Optional
 )
 
-// Priority orders the calls of one chat. Calls of a higher priority are made first.
+// Priority is the order in which the waiting calls of a chat are made.
 type Priority int
 
-// Priorities, the most urgent first.
+// Values of Priority, from most to least urgent.
 const (
-	// Urgent calls are made within a second, even without budget: the reply to an abort, the first text of an answer.
+	// Urgent calls are made within a second, even if that exceeds the budget: the first text of an answer, and the
+	// reply to an abort.
 	Urgent Priority = iota - 1
-	// Awaited calls are other calls that a user waits for: replies, approvals, the end of an answer. An edit that
-	// invalidates a button is also Awaited, because users may press the button until then.
+	// Awaited calls are all other calls for which users are waiting: replies, approvals, the end of an answer. They
+	// include edits that remove a button, because users can press it until then.
 	Awaited
-	// Streaming calls are edits of a growing answer. They are paced, and leave a part of the burst to higher
-	// priorities.
+	// Streaming calls are edits of a growing answer. They are spread over time, and leave some of the budget to more
+	// urgent calls.
 	Streaming
-	// Aside calls send an agent's text while it works. All calls that a user waits for come first.
+	// Aside calls send a message that an agent wants to show while it is still working.
 	Aside
-	// Preview calls show content that disappears unless it is repeated. They leave the same part of the burst as
-	// Streaming calls, and are not paced.
+	// Preview calls show something that disappears soon, such as a draft. They leave some of the budget to more urgent
+	// calls, but are not spread over time.
 	Preview
-	// Housekeeping calls make changes that no user waits for: pins, places in the queue, notes to delete. Do not use
-	// it for an edit that invalidates a button.
+	// Housekeeping calls make changes for which no user is waiting, such as pinning a message. Edits that remove a
+	// button must be Awaited instead.
 	Housekeeping
 	// Indicator calls are reactions and "typing…".
 	Indicator
 )
 
-// Call is an outgoing call.
+// Call is a request to Telegram that the outbox makes when the chat's budget allows.
 type Call struct {
 	Chat     Chat
 	Delivery Delivery
 	Priority Priority
-	// Key groups calls. A retry of an Ensured call delays only calls with the same key. A Newest call replaces the
-	// waiting call with the same key.
+	// Key identifies calls that belong together. While an Ensured call is being retried, other calls with its key wait.
+	// A Newest call replaces a waiting call with its key.
 	Key string
-	// Idempotent allows a retry after an unknown outcome.
+	// Idempotent allows a retry if it is unknown whether the call had an effect.
 	Idempotent bool
-	// Delay postpones a call that may become unnecessary. If the call is Optional, any other call of the chat drops
-	// it. Drain makes a waiting Ensured call immediately. Delay does not apply to Newest.
+	// Delay is a pause before the call, because it may become unnecessary. An Optional call is dropped if another call
+	// for the chat is made meanwhile. Drain does not wait for the delay of an Ensured call. Newest calls have no delay.
 	Delay time.Duration
-	// Parallel allows an Ensured call to run beside other calls of the chat, because it may take minutes. Calls with
-	// the same key still run in order.
+	// Parallel allows an Ensured call to run at the same time as other calls for the chat, because it may take minutes.
+	// Calls with the same key still run one after the other.
 	Parallel bool
-	// Run makes the call. It may be called several times, but not concurrently. It must return when ctx is done.
+	// Run makes the request. It may be called again for a retry, but never concurrently. It must return when ctx is
+	// done.
 	Run func(ctx context.Context) error
 }
 
-// Errors of calls that ended without a result from Run.
+// Errors of calls that Run did not finish.
 var (
 	ErrDropped  = errors.New("outbox: dropped, there was no budget")
 	ErrReplaced = errors.New("outbox: replaced by a newer call")
@@ -83,43 +87,43 @@ var (
 	ErrClosed   = errors.New("outbox: closed")
 )
 
-// ErrOtherForm is returned by Run if Telegram rejected the call, and the next attempt makes the call in another form.
-// The call stays ahead of other calls with its key.
+// ErrOtherForm is returned by Run if Telegram rejected the request and Run wants to try it in another form. Calls with
+// the same key must wait for that.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
-// ErrNotNeeded is returned by Run if it made no request because nothing is left to do. The call then uses no budget
-// and ends without an error.
+// ErrNotNeeded is returned by Run if it made no request, because nothing had to be done. The call counts as successful,
+// and does not use the budget.
 var ErrNotNeeded = errors.New("outbox: the call is not needed")
 
 var errPanic = errors.New("outbox: the call panicked")
 
-// Trouble describes how the error of a call affects the next attempt. After is set for Limited.
+// Trouble is the outbox's reaction to the error of a call.
 type Trouble struct {
 	Kind  TroubleKind
-	After time.Duration // pause that Telegram demands
+	After time.Duration // only for Limited: how long to wait
 }
 
-// TroubleKind classifies errors by how the outbox reacts.
+// TroubleKind classifies errors by how to react to them.
 type TroubleKind int
 
-// Kinds of trouble.
+// Values of TroubleKind.
 const (
-	Settled TroubleKind = iota // success, or a permanent failure
-	Limited                    // a rate limit
-	NotMade                    // the call had no effect, and may succeed next time
-	Unclear                    // the call may have had an effect
+	Settled TroubleKind = iota // do not retry: the call succeeded, or failed permanently
+	Limited                    // too many requests
+	NotMade                    // the request had no effect, and may succeed later
+	Unclear                    // the request may have had an effect
 )
 
-// verdict is what the outbox does after an attempt.
+// verdict decides whether a call is retried.
 type verdict int
 
 const (
 	decided verdict = iota
-	again           // retry as soon as the budget allows
+	again           // as soon as the budget allows
 	afterPause
 )
 
-// judge returns the verdict about an attempt that ended with err.
+// judge decides whether to retry a call that returned err.
 func judge(c Call, err error, t Trouble) verdict {
 	ensured := c.Delivery == Ensured
 	switch {

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Settings configures limits for the calls to Telegram. If a limit is 0, the Outbox uses only the limit that it
-// learns from Telegram.
+// Settings contains rate limits from the configuration. If a limit is 0, a default applies. In each case, the outbox
+// reduces it when Telegram responds with errors.
 type Settings struct {
 	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
 	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
@@ -21,7 +21,7 @@ type Settings struct {
 	OverallPerSecond float64 `toml:"overall_per_second" check:"0|0.01..1000"`
 }
 
-// Options returns the options with the configured limits.
+// Options returns Options with these rate limits.
 func (s Settings) Options() (o Options) {
 	o.Private = Rate{Every: interval(time.Second, s.PrivatePerSecond), Burst: s.PrivateBurst}
 	o.Group = Rate{Every: interval(time.Minute, s.GroupPerMinute)}
@@ -35,7 +35,7 @@ func (s Settings) Options() (o Options) {
 	return o
 }
 
-// interval returns the time between two calls at a rate of count per unit, or 0 if count is 0.
+// interval returns the time between two requests at a rate of count per unit. It returns 0 if count is 0.
 func interval(unit time.Duration, count float64) time.Duration {
 	if count == 0 {
 		return 0
@@ -43,16 +43,16 @@ func interval(unit time.Duration, count float64) time.Duration {
 	return time.Duration(float64(unit) / count)
 }
 
-// Options configures an Outbox. Zero values mean the defaults.
+// Options configures an Outbox. Zero values mean defaults.
 type Options struct {
-	Private Rate                   // limit of a private chat: 20 at once, 1 a second
-	Group   Rate                   // limit of a group with all its topics: 10 at once, 20 a minute
-	Overall Rate                   // limit of the bot: 30 at once, 30 a second
-	Store   orchestrator.RateStore // nil: do not store budgets
-	// Trouble classifies the error of a call. nil treats every error as Settled.
+	Private Rate                   // for a private chat; default: 20 at once, 1 a second
+	Group   Rate                   // for a group with all its topics; default: 10 at once, 20 a minute
+	Overall Rate                   // for the bot in all chats; default: 30 at once, 30 a second
+	Store   orchestrator.RateStore // keeps budgets over restarts; may be nil
+	// Trouble returns the reaction to the error of a call. If it is nil, no call is retried.
 	Trouble func(error) Trouble
 	Log     *slog.Logger
-	Jitter  func() float64 // in [0, 1); nil means math/rand
+	Jitter  func() float64 // returns a random number in [0, 1); may be nil
 }
 
 func (o Options) withDefaults() Options {
@@ -79,22 +79,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Outbox makes all calls for chats, and owns their budgets. Each chat with waiting calls has its own goroutine, so
-// chats do not delay each other. The calls of one chat are sequential. Safe for concurrent use.
+// Outbox makes the requests to Telegram and observes the rate limits. The calls for one chat run one after the other,
+// in a goroutine that exists only while calls are waiting. Different chats do not delay each other. An Outbox is safe
+// for concurrent use.
 type Outbox struct {
 	opts Options
-	life context.Context // its end cancels calls in flight
+	life context.Context // cancelled to end all running calls
 	kill context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
 	queues map[int64]*queue
-	pace   *pace // budget of the bot
-	usage  usage // recent calls of the bot
+	pace   *pace // budget of the bot in all chats
+	usage  usage // recent requests of the bot in all chats
 	closed bool
 }
 
-// New returns an Outbox. The caller must call Drain at the end.
+// New returns an Outbox. The caller must call Drain when it is no longer needed.
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())
@@ -103,7 +104,7 @@ func New(o Options) *Outbox {
 	}
 }
 
-// Restore loads the budgets from the Store. Call it before the first call.
+// Restore loads the budgets from the Store. It must be called before the first call.
 func (o *Outbox) Restore(ctx context.Context) error {
 	if o.opts.Store == nil {
 		return nil
@@ -125,13 +126,13 @@ func (o *Outbox) Restore(ctx context.Context) error {
 	return nil
 }
 
-// Slowdown is the current effect of Telegram's rate limits on a chat. The zero value means none.
+// Slowdown describes how Telegram's rate limits currently affect a chat. The zero value means not at all.
 type Slowdown struct {
-	Silence time.Duration // time until the next call
-	Every   time.Duration // average time between two calls if it is longer than usual, or 0
+	Silence time.Duration // time until the next request is allowed
+	Every   time.Duration // time between two requests, if it is longer than usual; otherwise 0
 }
 
-// Slowed returns how Telegram's rate limits affect a chat: limits of the chat, or of the whole bot.
+// Slowed returns how the rate limits of a chat and of the bot affect the chat.
 func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	now := time.Now()
 	o.mu.Lock()
@@ -146,8 +147,8 @@ func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	return s
 }
 
-// Do makes a call and waits for its result. It returns the last error of Run, an error of this package, or the error
-// of ctx if ctx ended before the call was made. Do always waits for a call in flight.
+// Do makes a call and waits for its result. It returns the last error of Run, one of the errors of this package, or the
+// error of ctx if ctx is done before the call starts. Once the call has started, Do waits for its end.
 func (o *Outbox) Do(ctx context.Context, c Call) error {
 	if c.Chat == (Chat{}) {
 		return o.direct(ctx, c)
@@ -157,8 +158,8 @@ func (o *Outbox) Do(ctx context.Context, c Call) error {
 	return <-done
 }
 
-// Go makes a call that concerns a chat, and returns immediately. If done is not nil, Go calls it exactly once with
-// the result that Do would return. done must not block, and may be called before Go returns.
+// Go makes a call for a chat in the background. If done is not nil, it is called exactly once, with the error that Do
+// would return. done must not block, and may be called before Go returns.
 func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	if done == nil {
 		done = func(error) {}
@@ -166,7 +167,7 @@ func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	o.post(&entry{call: c, ctx: ctx, done: done})
 }
 
-// post adds a call to the queue of its chat.
+// post queues a call.
 func (o *Outbox) post(e *entry) {
 	now := time.Now()
 	o.mu.Lock()
@@ -187,12 +188,11 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// Yield, because the caller may compute for long. If no processor is idle, the call and its user would wait for
-	// that.
+	// Let the call start before the caller continues, who may need the processor for long.
 	runtime.Gosched()
 }
 
-// withdraw ends a call whose caller gave up. It does nothing if the call is in flight or has ended.
+// withdraw removes a waiting call after its ctx is done.
 func (o *Outbox) withdraw(e *entry) {
 	o.mu.Lock()
 	removed := e.queue.remove(e)
@@ -203,7 +203,7 @@ func (o *Outbox) withdraw(e *entry) {
 	}
 }
 
-// Retract withdraws a waiting Newest call, which ends with ErrReplaced. A call in flight continues.
+// Retract removes a waiting Newest call with the given key. The call ends with ErrReplaced. A running call continues.
 func (o *Outbox) Retract(chat Chat, key string) {
 	o.mu.Lock()
 	var taken []*entry
@@ -218,8 +218,8 @@ func (o *Outbox) Retract(chat Chat, key string) {
 	end(taken, ErrReplaced)
 }
 
-// Attend runs f on a goroutine that Drain waits for. f may make calls. If the outbox is closed, Attend returns false
-// and does not run f.
+// Attend runs f in a new goroutine, for whose end Drain waits. f may make calls. Attend returns false and does not run
+// f if Drain was called.
 func (o *Outbox) Attend(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -230,8 +230,8 @@ func (o *Outbox) Attend(f func()) bool {
 	return true
 }
 
-// Drain ends the outbox. It drops Newest and Optional calls. It makes Ensured calls without their Delay until ctx is
-// done. The remaining calls end with ErrClosed. Drain returns when no call is running.
+// Drain stops the outbox. It drops Newest and Optional calls, and makes the waiting Ensured calls without their delays.
+// When ctx is done, the remaining calls end with ErrClosed. Drain returns when no call is running.
 func (o *Outbox) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true

@@ -6,33 +6,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// Parameters for changes of a rate.
+// Parameters for learning a rate.
 const (
-	slower       = 1.5 // factor after an error at a steady rate, because calls come too often
-	littleSlower = 1.1 // factor after an error within a burst, because the burst is too large
+	slower       = 1.5 // factor for Every if requests came one by one, so that the interval is too short
+	littleSlower = 1.1 // factor for Every if the error came within a burst, so that the burst is too large
 	faster       = 1.15
-	slowest      = 10 // maximum interval, in normal intervals
-	stepCalls    = 60 // successful calls before the rate recovers by a step
+	slowest      = 10 // maximum factor for Every compared with the normal rate
+	stepCalls    = 60 // how many requests must succeed before the rate is increased a little
 	stepTime     = 15 * time.Minute
 	mostCalls    = 32 * stepCalls
 )
 
-// pace is the budget of a chat or of the whole bot. It is not safe for concurrent use.
+// pace is the budget of a chat, or of the bot in all chats. It is not safe for concurrent use.
 type pace struct {
-	normal Rate // the maximum to which the rate recovers
+	normal Rate // initial rate, to which the rate returns in time
 	bucket *bucket
-	debt   float64   // number of tokens that urgent calls may borrow
-	silent time.Time // end of the pause that Telegram demands
-	fine   int       // successful calls since the rate last changed
-	step   int       // successful calls for the next step of recovery
-	since  time.Time // time of the last change
+	debt   float64   // how many tokens urgent calls may borrow
+	silent time.Time // no requests before this time, because Telegram demanded it
+	fine   int       // successful requests since the rate last changed
+	step   int       // how many requests must succeed before the next increase
+	since  time.Time // when the rate last changed
 }
 
 func newPace(normal Rate, debt float64, now time.Time) *pace {
 	return &pace{normal: normal, debt: debt, bucket: newBucket(normal, now), step: stepCalls, since: now}
 }
 
-// resume restores a learned rate.
+// resume restores the rate from before a restart.
 func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	p.silent = now.Add(silenceOf(l, now))
 	p.set(Rate{
@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf returns the remaining silence of a rate. If the clock was set back, the silence starts again. Otherwise
-// it could last very long.
+// silenceOf returns how long no requests are allowed. If the clock was set back since the rate was stored, it returns
+// the original duration, because the remaining time could be far too long.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -50,7 +50,7 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	return max(l.Until.Sub(now), 0)
 }
 
-// learned returns the current rate, which resume restores after a restart.
+// learned returns the current rate in the form in which it is stored.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
 	return orchestrator.SendRate{
 		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
@@ -62,7 +62,7 @@ func (p *pace) set(r Rate, now time.Time) {
 	p.bucket.set(r, now)
 }
 
-// reservedTokens returns how many tokens calls of a priority must leave for calls of higher priorities.
+// reservedTokens returns how many tokens a call with this priority must leave for more urgent calls.
 func (p *pace) reservedTokens(priority Priority) int {
 	share := 0
 	switch priority {
@@ -76,15 +76,14 @@ func (p *pace) reservedTokens(priority Priority) int {
 	return min(share, p.bucket.rate.Burst-1)
 }
 
-// An urgent call waits for a token for at most patience, and then borrows one. chatDebt and botDebt limit the number
-// of borrowed tokens.
+// Urgent calls wait at most patience for a token. Then they borrow one, up to chatDebt or botDebt tokens in total.
 const (
 	patience = 900 * time.Millisecond
 	chatDebt = 2
 	botDebt  = 30
 )
 
-// wait returns how long the budget delays a call. waited is the time that the call has already waited.
+// wait returns how long the budget still delays a call. waited is how long the call has been waiting.
 func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time.Duration {
 	if d := p.silent.Sub(now); d > 0 {
 		return d
@@ -101,8 +100,8 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 	return wait
 }
 
-// timeUntil returns how long the bucket takes to get from have to want tokens, or zero if it has enough. It rounds
-// up, so that the tokens exist at that time.
+// timeUntil returns how long it takes until the bucket has want tokens. have is the current number. The result is
+// rounded up.
 func (p *pace) timeUntil(want, have float64) time.Duration {
 	if want <= have {
 		return 0
@@ -110,14 +109,14 @@ func (p *pace) timeUntil(want, have float64) time.Duration {
 	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
-// spendToken spends the token of a call.
+// spendToken removes the token for a call.
 func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 
-// returnToken returns the token of a call that was not made.
+// returnToken returns the token of a call that made no request.
 func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
-// betweenEdits returns the interval between streaming edits. If less than half of the burst is left, the interval is
-// longer, so that the burst refills.
+// betweenEdits returns the time between two Streaming calls. If less than half of the burst is left, it is longer, so
+// that tokens accumulate.
 func (p *pace) betweenEdits(now time.Time) time.Duration {
 	if p.bucket.have(now) < float64(p.bucket.rate.Burst)/2 {
 		return 2 * p.bucket.rate.Every
@@ -125,7 +124,7 @@ func (p *pace) betweenEdits(now time.Time) time.Duration {
 	return p.bucket.rate.Every
 }
 
-// accepted counts a successful call. It reports whether the rate recovers by one step.
+// accepted counts a successful request. It reports whether the rate increases.
 func (p *pace) accepted(now time.Time) bool {
 	if p.bucket.rate == p.normal {
 		return false
@@ -141,27 +140,27 @@ func (p *pace) accepted(now time.Time) bool {
 	return true
 }
 
-// refused handles a rate limit error: it stops calls for the demanded pause, and reduces the rate.
+// refused handles a rate limit error. It allows no requests for the time in after, and reduces the rate.
 func (p *pace) refused(now time.Time, after time.Duration) {
 	until := now.Add(after)
-	if now.Before(p.silent) { // another call was in flight, and its error has already reduced the rate
+	if now.Before(p.silent) { // this request was sent before an error that already reduced the rate
 		if until.After(p.silent) {
 			p.silent = until
 		}
 		return
 	}
 	if p.bucket.rate != p.normal && p.fine < p.step {
-		p.step = min(2*p.step, mostCalls) // the last step of recovery was too large
+		p.step = min(2*p.step, mostCalls) // the last increase was too much
 	}
 	left := p.bucket.have(now)
 	p.silent = until
 	defer p.bucket.drain(now)
 	if left < 0 {
-		return // the call had borrowed its token, so the error proves nothing about the rate
+		return // the request used a borrowed token, so the rate itself may be right
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
-		// The calls before this one succeeded. Use their number as the burst.
+		// The requests before this one succeeded, so their number is the right burst.
 		r = Rate{
 			Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower),
 			Burst: p.bucket.rate.Burst - int(left) - 1,
@@ -171,7 +170,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	p.set(r, now)
 }
 
-// usual reports whether the pace has the values of a new one.
+// usual reports whether the budget is the same as for a new chat.
 func (p *pace) usual(now time.Time) bool {
 	return p.bucket.rate == p.normal && !now.Before(p.silent) && p.bucket.have(now) >= float64(p.bucket.rate.Burst)
 }

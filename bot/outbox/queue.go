@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Limits for the waiting calls of a chat, and for the chats with remembered budgets.
+// Maximum numbers of waiting calls in a chat, and of chats whose budgets are in memory.
 const (
-	maxWait     = 512 // Ensured calls
+	maxWait     = 512 // for Ensured calls
 	maxNewest   = 64
 	maxOptional = 4
 	maxQueues   = 1024
 )
 
-// entry is a posted call.
+// entry is a call in the outbox.
 type entry struct {
 	call      Call
 	ctx       context.Context
 	done      func(error)
-	unwatch   func() bool // stops watching the caller's ctx
+	unwatch   func() bool // stops watching ctx
 	queue     *queue
 	tries     int
 	posted    time.Time
-	notBefore time.Time // end of its delay, or of the pause before a retry
+	notBefore time.Time // end of the call's delay, or of the pause before a retry
 }
 
-// end reports the result to the callers. The caller must not hold the mutex of the outbox.
+// end ends calls and tells their callers. The caller must not hold o.mu.
 func end(entries []*entry, err error) {
 	for _, e := range entries {
 		if e.unwatch != nil {
@@ -37,20 +37,20 @@ func end(entries []*entry, err error) {
 	}
 }
 
-// queue contains the waiting calls of one chat. The mutex of the outbox guards it.
+// queue contains the waiting calls of a chat. Outbox.mu guards it.
 type queue struct {
 	out      *Outbox
 	chat     Chat
 	pace     *pace
-	edit     time.Time       // no streaming edit before this time
-	waiting  []*entry        // in the order of arrival
-	flying   *entry          // call in flight, which is not in waiting
-	parallel map[string]bool // keys of Parallel calls in flight
+	edit     time.Time       // the next Streaming call must not run before this time
+	waiting  []*entry        // in order of arrival
+	flying   *entry          // the running call; not in waiting
+	parallel map[string]bool // keys of the running Parallel calls
 	runs     bool
-	wake     chan struct{} // capacity 1: the queue changed
+	wake     chan struct{} // capacity 1; signals that the queue changed
 }
 
-// queueOf returns the queue of a chat. The caller holds the mutex.
+// queueOf returns the queue of a chat. The caller must hold o.mu.
 func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if q := o.queues[chat.ID]; q != nil {
 		return q
@@ -74,7 +74,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	return q
 }
 
-// wakeLocked makes the queue check for calls.
+// wakeLocked starts the goroutine of the queue, if calls are waiting and it is not running.
 func (q *queue) wakeLocked() {
 	if !q.runs && len(q.waiting) > 0 {
 		q.runs = true
@@ -83,7 +83,7 @@ func (q *queue) wakeLocked() {
 	}
 }
 
-// landLocked records that a call has ended.
+// landLocked records that a call is no longer running.
 func (q *queue) landLocked(e *entry) {
 	if e.call.Parallel {
 		delete(q.parallel, e.call.Key)
@@ -108,7 +108,8 @@ func (q *queue) count(d Delivery) (n int) {
 	return n
 }
 
-// put adds e. If a call ends as a result, put returns it with the reason: e itself, or the call that e replaces.
+// put adds e to the queue. If a call ends because of that, either e or the call that e replaces, put returns it with
+// its error.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	switch e.call.Delivery {
 	case Newest:
@@ -138,12 +139,12 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	return nil, nil
 }
 
-// newest returns the index of the waiting Newest call with a key, or -1.
+// newest returns the index of the waiting Newest call with the given key, or -1.
 func (q *queue) newest(key string) int {
 	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.call.Delivery == Newest && e.call.Key == key })
 }
 
-// putBack queues a call for a retry, before all others. It returns false if a newer call has replaced it.
+// putBack adds a call for a retry at the front of the queue. It returns false if a newer call has taken its place.
 func (q *queue) putBack(e *entry) bool {
 	if e.call.Delivery == Newest && q.newest(e.call.Key) >= 0 {
 		return false
@@ -160,7 +161,7 @@ func (q *queue) remove(e *entry) bool {
 	return i >= 0
 }
 
-// drop removes the waiting calls with some deliveries and returns them.
+// drop removes and returns the waiting calls with the given deliveries.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		drop := slices.Contains(deliveries, e.call.Delivery)
@@ -172,7 +173,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	return dropped
 }
 
-// endDelays releases the calls that wait only because of Call.Delay.
+// endDelays lets calls run that are waiting only because of Call.Delay.
 func (q *queue) endDelays() {
 	for _, e := range q.waiting {
 		if e.call.Delay > 0 && e.tries == 0 {
@@ -181,8 +182,8 @@ func (q *queue) endDelays() {
 	}
 }
 
-// heads returns, for each priority, the first call that may be made now, or nil. A waiting Ensured call delays later
-// calls with its key. wait is the time until another call may be made, or 0.
+// heads returns the first call of each priority that may run now, or nil. An Ensured call that must wait delays later
+// calls with its key. wait is the time until another call may run, or 0 if no call is waiting.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -203,7 +204,7 @@ func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait
 	return first, wait
 }
 
-// sooner returns the shorter of two waits. 0 means none.
+// sooner returns the shorter of two durations, where 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -211,9 +212,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes and returns the next call to make, and takes tokens for it. If no call may be made yet, wait is the
-// time until the next check, or 0 if no call waits. next drops Optional calls that have no budget. If it returns
-// another call, it drops all Optional calls.
+// next removes and returns the call to make now, and spends its tokens. If no call may be made yet, it returns the time
+// until one may be made, or 0 if no call is waiting. dropped contains the Optional calls that it removed. It removes
+// all of them if it returns another call, or if the next one exceeds the budget.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

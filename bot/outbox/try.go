@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// run makes the calls of a chat until none waits.
+// run makes the calls in the queue until none is waiting.
 func (q *queue) run() {
 	o := q.out
 	defer o.wg.Done()
@@ -59,21 +59,20 @@ func (q *queue) giveUp() {
 	end(left, ErrClosed)
 }
 
-// Pauses after trouble other than a rate limit.
+// Pauses before a retry, except after a rate limit.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
 )
 
-// pause returns the pause before the next attempt. It doubles with each attempt. Jitter keeps chats from retrying all
-// at once.
+// pause returns the pause before the next attempt. It doubles each time. A random part keeps chats from retrying at the
+// same time.
 func (o *Outbox) pause(tries int) time.Duration {
 	d := firstPause << min(tries, 10)
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeParallel makes a call while the queue makes others. At the end it wakes the queue, because calls with the same
-// key may wait.
+// makeParallel makes a Parallel call. At its end it wakes the queue, because calls with the same key may be waiting.
 func (q *queue) makeParallel(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
@@ -82,7 +81,7 @@ func (q *queue) makeParallel(e *entry) {
 	q.signal()
 }
 
-// make tries a call once and handles the result.
+// make makes a call once and handles the result.
 func (q *queue) make(e *entry) {
 	o := q.out
 	err := o.try(e.ctx, e.call)
@@ -99,7 +98,7 @@ func (q *queue) make(e *entry) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.call.Delivery == Newest: // end it, as Drain ended the waiting calls
+	case v != decided && o.closed && e.call.Delivery == Newest: // like the calls that Drain ended
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -119,7 +118,7 @@ func (q *queue) make(e *entry) {
 	o.save(learned)
 }
 
-// settle ends a call that was not needed, and returns its tokens.
+// settle ends a call that returned ErrNotNeeded, and returns its tokens.
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
@@ -129,8 +128,8 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the result of a call, and returns the changed budgets for saving. q is nil for a call
-// that concerns no chat.
+// learn adapts the budgets to the result of a request. It returns the changed budgets, so that they can be stored. q is
+// nil for a call without a chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,13 +145,13 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		}
 		return learned
 	}
-	// Wait a little longer than Telegram demands, because clocks differ.
+	// Clocks differ a little.
 	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
 	if q != nil && !o.concernsBot(q, now) {
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// This is only probable, so slow the other chats down but do not stop them.
+		// It is not certain that the limit of the bot was reached. So only reduce its rate, and stop only this chat.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {
@@ -164,16 +163,16 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 	return learned
 }
 
-// botBusy is the number of calls in a second above which a rate limit error probably concerns the whole bot.
+// botBusy is the number of requests per second above which a rate limit error probably concerns the limit of the bot.
 const botBusy = 10
 
-// concernsBot reports whether a rate limit error probably concerns the whole bot, because the bot made many calls and
-// the chat made few.
+// concernsBot reports whether a rate limit error probably concerns the limit of the bot, and not that of the chat: the
+// bot made many requests, but only few of them for this chat.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
 }
 
-// usage estimates the number of calls in the last second.
+// usage estimates how many requests were made in the last second.
 type usage struct {
 	count float64
 	since time.Time
@@ -183,7 +182,7 @@ func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u
 
 func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
 
-// savePatience limits how long saving a rate may delay the next call.
+// savePatience is how long storing a rate may delay the next call.
 const savePatience = 5 * time.Second
 
 func (o *Outbox) save(learned []orchestrator.SendRate) {
@@ -199,8 +198,7 @@ func (o *Outbox) save(learned []orchestrator.SendRate) {
 	}
 }
 
-// try runs a call once. The end of the outbox cancels the call. try converts a panic into an error, so that a message
-// that cannot be built does not crash the bot.
+// try calls c.Run. It returns an error if Run panics, so that one faulty message does not crash ductor.
 func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -214,7 +212,7 @@ func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	return c.Run(ctx)
 }
 
-// direct makes a call that concerns no chat, in the caller's goroutine.
+// direct makes a call without a chat, in the goroutine of the caller.
 func (o *Outbox) direct(ctx context.Context, c Call) error {
 	o.mu.Lock()
 	if o.closed {
@@ -245,7 +243,7 @@ func (o *Outbox) direct(ctx context.Context, c Call) error {
 	}
 }
 
-// admit waits for the bot's budget and takes a token.
+// admit waits until the budget of the bot allows a request, and spends a token.
 func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) error {
 	for {
 		now := time.Now()

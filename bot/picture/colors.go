@@ -4,16 +4,16 @@ import (
 	"image/color"
 )
 
-// Color is the purpose of a colour. The theme defines the colour itself.
+// Color is the use of a colour. The theme defines which colour it is.
 type Color uint8
 
-// Colours. The marks are for data series in plots, in order.
+// Uses of colours. Mark1 to Mark6 are for the data series of a plot, in this order.
 const (
 	Back Color = iota
 	Ink
 	Muted
 	Grid
-	Header // background of a heading
+	Header // background of headings
 	Accent
 	Added
 	AddedBack
@@ -28,7 +28,7 @@ const (
 	colors
 )
 
-// themeColors returns the colours of a theme. The contrast between text and its background is at least 4.5 to 1.
+// themeColors returns the colours of a theme. The contrast between text and its background is at least 4.5:1.
 func themeColors(theme Theme) [colors]color.NRGBA {
 	if theme == Dark {
 		return [colors]color.NRGBA{
@@ -55,8 +55,8 @@ func hex(rgb uint32) color.NRGBA {
 // shades is the number of antialiasing steps at the edge of a character.
 const shades = 7
 
-// paints contains the colours of a picture: the colours of its theme, and blends for the edges of characters, which
-// are added on demand.
+// paints is the palette of a picture: the colours of the theme, and mixed colours for the edges of characters. The
+// mixed colours are added when they are first used.
 type paints struct {
 	list  []color.NRGBA
 	mixed map[mixture]uint8
@@ -69,8 +69,8 @@ func newPaints(theme Theme) paints {
 	return paints{list: base[:], mixed: map[mixture]uint8{}}
 }
 
-// mix returns the colour of a pixel that ink covers partly. The palette of a picture has at most 256 colours. If it
-// is full, mix returns the nearer of the two colours.
+// mix returns the palette index of a mixture of the colours below and ink. shade is the share of ink, from 0 to shades.
+// A palette has at most 256 colours. If it is full, mix returns the nearer one of the two colours.
 func (p *paints) mix(below, ink, shade uint8) uint8 {
 	if shade == 0 || shade >= shades || below == ink {
 		if shade == 0 {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Words contains the labels of a diff picture.
+// Words contains the labels in a picture of a diff, in the user's language.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone. most limits the rows. If the diff has more rows, or if the font lacks a
-// character, Diff returns false, and the caller sends the diff as a file.
+// Diff draws a unified diff for a phone, with at most the given number of rows. It returns false if the diff has more
+// rows or a character that the font lacks. The caller should then send the diff as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // bytes; a longer diff cannot fit, so skip the layout
+	const perColumn = 8 // bytes; a longer diff certainly has too many rows
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
 		return nil, false, nil
 	}
@@ -23,16 +23,16 @@ func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok b
 	return data, err == nil, err
 }
 
-// diffFile is one file of a diff.
+// diffFile is a file in a diff.
 type diffFile struct {
 	name           string
-	note           string // shown instead of lines
+	note           string // text next to the name, such as "new"
 	added, removed int
 	rows           []Line
 }
 
-// diffRows lays out a diff: a heading for each file, and its lines. Only the first line of each hunk has a line
-// number.
+// diffRows returns the lines of the picture: a heading for each file, and the lines of its diff. A line number is only
+// shown at the start of each hunk.
 func diffRows(unified string, words Words) (rows []Line) {
 	for i, f := range splitDiff(unified, words) {
 		if i > 0 {
@@ -106,14 +106,13 @@ func (f *diffFile) addLine(line string) {
 	f.rows = append(f.rows, Wrap(row, PhoneColumns, Run{Text: "  "})...)
 }
 
-// Header lines that git writes before the hunks of a file.
 const (
 	renameFrom = "rename from "
 	renameTo   = "rename to "
 	newMode    = "new mode "
 )
 
-// head parses a line before the first hunk of a file.
+// head parses a line between the start of a file and its first hunk.
 func (f *diffFile) head(line string, words Words) {
 	old, isOld := strings.CutPrefix(line, "--- ")
 	name, isNew := strings.CutPrefix(line, "+++ ")
@@ -145,7 +144,7 @@ func unquoted(name, prefix string) string {
 	return strings.TrimPrefix(name, prefix)
 }
 
-// nameOf parses the file name in "a/x b/x".
+// nameOf returns the file name in "a/x b/x", which follows "diff --git".
 func nameOf(both string) string {
 	if half := len(both) / 2; len(both)%2 == 1 && half > 2 && both[half] == ' ' {
 		return unquoted(both[half+1:], "b/")
@@ -153,7 +152,8 @@ func nameOf(both string) string {
 	return both
 }
 
-// hunkOf describes where a hunk starts: "@@ -1,4 +10,5 @@ func main() {". It returns "" for the start of a file.
+// hunkOf returns a line that shows where a hunk begins. line has the form "@@ -1,4 +10,5 @@ func main() {". It returns
+// "" if the hunk is at the start of a file.
 func hunkOf(line string, words Words) string {
 	where, what, _ := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	_, now, _ := strings.Cut(where, "+")

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// openFaces opens the weights of the font. It has Latin, Greek and Cyrillic letters, and box drawing characters.
+// openFaces opens the regular and the bold font. They contain Latin, Greek and Cyrillic letters, and box drawing
+// characters.
 func openFaces() (faces [2]font.Face, err error) {
 	for weight, data := range [][]byte{Regular: gomono.TTF, Bold: gomonobold.TTF} {
 		parsed, err := opentype.Parse(data)
@@ -29,7 +30,7 @@ func openFaces() (faces [2]font.Face, err error) {
 	return faces, nil
 }
 
-// substitute returns a character of the font that can replace r, which the font lacks.
+// substitute returns a similar character if the font lacks r. Otherwise, it returns r.
 func substitute(r rune) rune {
 	switch r {
 	case '✓', '✔', '☑', '✅':
@@ -48,12 +49,12 @@ func substitute(r rune) rune {
 	return r
 }
 
-// invisible reports whether a character occupies no cell.
+// invisible reports whether a character takes no space in a line.
 func invisible(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me)
 }
 
-// Drawable reports whether the font has every character of a text.
+// Drawable reports whether the font contains all characters of a text.
 func Drawable(text string) bool {
 	parsed, err := opentype.Parse(gomono.TTF)
 	if err != nil {
@@ -64,7 +65,7 @@ func Drawable(text string) bool {
 		if r < unicode.MaxASCII {
 			continue
 		}
-		if unicode.In(r, unicode.Mn, unicode.Me) { // an accent would be lost
+		if unicode.In(r, unicode.Mn, unicode.Me) { // combining accents cannot be drawn
 			return false
 		}
 		if index, err := parsed.GlyphIndex(&buffer, substitute(r)); !invisible(r) && (err != nil || index == 0) {
@@ -74,7 +75,7 @@ func Drawable(text string) bool {
 	return true
 }
 
-// glyph draws a character into its cell.
+// glyph draws a character at a cell.
 func (c *Canvas) glyph(column, row int, in Color, weight Weight, r rune) {
 	left, top := border+column*cellWidth, border+row*cellHeight
 	at, mask, from, _, ok := c.faces[weight].Glyph(fixed.P(left, top+baseline), substitute(r))

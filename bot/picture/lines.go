@@ -5,17 +5,18 @@ import "strings"
 // Run is text in one style.
 type Run struct {
 	Text   string
-	Color  Color // Back counts as Ink, so that the zero value is legible
+	Color  Color // Back means Ink here, so that the zero Run is readable
 	Weight Weight
 }
 
-// Line is a line of text. Below is the background colour of the whole row.
+// Line is a line of text. Below is the background colour of the whole line.
 type Line struct {
 	Runs  []Run
 	Below Color
 }
 
-// Draw draws lines below each other. It cuts lines at columns; see Wrap.
+// Draw returns a PNG picture of lines. It cuts off the part of a line after the given number of columns. Wrap avoids
+// that.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {
@@ -37,8 +38,8 @@ func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	return c.PNG()
 }
 
-// Wrap breaks a line into lines that fit. Lines after the first start with indent. Tabs become spaces up to the next
-// multiple of four.
+// Wrap breaks a line into lines of at most the given number of columns. All lines after the first one begin with
+// indent. A tab becomes spaces, up to the next multiple of four columns.
 func Wrap(line Line, columns int, indent ...Run) []Line {
 	hang := 0
 	for _, run := range indent {
@@ -65,7 +66,7 @@ func Wrap(line Line, columns int, indent ...Run) []Line {
 	return append(all, now)
 }
 
-// Width returns the number of cells of a text.
+// Width returns the number of columns that a text takes.
 func Width(text string) (n int) {
 	for _, r := range text {
 		if !invisible(r) {
@@ -75,8 +76,7 @@ func Width(text string) (n int) {
 	return n
 }
 
-// expand removes characters that occupy no cell, and replaces tabs by spaces. column is the column of the text's
-// start.
+// expand removes invisible characters, and replaces tabs by spaces. column is the column at which the text begins.
 func expand(text string, column int) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -1,5 +1,5 @@
-// Package picture draws text in a fixed-width font, with colours, bars and lines, as PNG pictures for phones. It
-// contains the layout of diffs. Other packages lay out tables and plots.
+// Package picture draws text in a fixed-width font, coloured areas and lines, and returns PNG pictures for phones. It
+// also draws diffs. Other packages use it to draw tables and plots.
 package picture
 
 import (
@@ -13,26 +13,25 @@ import (
 	"golang.org/x/image/font"
 )
 
-// PhoneColumns is the number of characters in a line that is legible on a phone if the picture is as wide as the
-// chat.
+// PhoneColumns is the number of characters in the lines of a picture that users can read on a phone without zooming.
 const PhoneColumns = 48
 
-// Sizes of a character's cell and of the empty border, in pixels.
+// Sizes of the cell of a character and of the empty border around the picture, in pixels.
 const (
 	cellWidth  = 18
 	cellHeight = 38
 	border     = 22
-	fontSize   = 30 // an advance of 18 pixels in Go Mono
+	fontSize   = 30 // a character of Go Mono in this size is 18 pixels wide
 	baseline   = 28
 )
 
-// maxPixels limits the memory of a picture, which needs one byte per pixel.
+// maxPixels limits the memory of a picture. A pixel needs one byte.
 const maxPixels = 6 << 20
 
-// ErrTooLarge means that a picture would have more than maxPixels pixels.
+// ErrTooLarge means that a picture would need too much memory.
 var ErrTooLarge = errors.New("the picture would be too large")
 
-// Theme is the background for which a picture is drawn.
+// Theme decides whether a picture has a light or a dark background.
 type Theme uint8
 
 // Themes.
@@ -41,13 +40,13 @@ const (
 	Dark
 )
 
-// ThemeOf parses a theme from a button's data: "l" or "d".
+// ThemeOf returns the theme for a letter in the data of a button, "l" or "d".
 func ThemeOf(name string) (theme Theme, ok bool) {
 	theme, ok = map[string]Theme{"l": Light, "d": Dark}[name]
 	return theme, ok
 }
 
-// Weight is the font weight of text.
+// Weight is the weight of a font.
 type Weight uint8
 
 // Weights.
@@ -56,10 +55,11 @@ const (
 	Bold
 )
 
-// Box is a rectangle in cells, from its upper left corner. Fractions are allowed.
+// Box is a rectangle. Column and Row are its upper left corner. All numbers are in cells and can have fractions.
 type Box struct{ Column, Row, Columns, Rows float64 }
 
-// Canvas is a picture under construction: cells of characters within a border. Not safe for concurrent use.
+// Canvas is a picture to draw on. It consists of cells, one per character, and a border. It is not safe for concurrent
+// use.
 type Canvas struct {
 	columns, rows int
 	image         *image.Paletted
@@ -67,7 +67,7 @@ type Canvas struct {
 	paints        paints
 }
 
-// New returns an empty canvas. It returns ErrTooLarge if the canvas would take too much memory.
+// New returns an empty Canvas. It returns ErrTooLarge if the picture would need too much memory.
 func New(theme Theme, columns, rows int) (*Canvas, error) {
 	if columns < 1 || rows < 1 {
 		return nil, fmt.Errorf("a picture of %d columns and %d rows: %w", columns, rows, errors.ErrUnsupported)
@@ -87,12 +87,12 @@ func New(theme Theme, columns, rows int) (*Canvas, error) {
 func width(columns int) int { return columns*cellWidth + 2*border }
 func height(rows int) int   { return rows*cellHeight + 2*border }
 
-// Fill paints a rectangle. It cuts off parts outside of the canvas.
+// Fill fills a rectangle, as far as it is inside of the border.
 func (c *Canvas) Fill(box Box, in Color) {
 	c.paint(c.pixels(box), in)
 }
 
-// Band paints whole rows from edge to edge, including the border.
+// Band fills whole rows, including the border on the left and right.
 func (c *Canvas) Band(row, rows int, in Color) {
 	at := c.pixels(Box{Row: float64(row), Columns: float64(c.columns), Rows: float64(rows)})
 	at.Min.X, at.Max.X = 0, c.image.Rect.Max.X
@@ -116,15 +116,15 @@ func (c *Canvas) pixels(box Box) image.Rectangle {
 	return at.Intersect(image.Rect(border, border, c.image.Rect.Max.X-border, c.image.Rect.Max.Y-border))
 }
 
-// Rule draws a horizontal line across the cells of a row, at its upper edge.
+// Rule draws a horizontal line at the upper edge of a row.
 func (c *Canvas) Rule(row float64, in Color) {
 	at := c.pixels(Box{Row: row, Columns: float64(c.columns), Rows: 1})
 	at.Max.Y = min(at.Max.Y, at.Min.Y+2)
 	c.paint(at, in)
 }
 
-// Text draws a line of text, starting at a cell, and returns the column after the text. It cuts off text outside of
-// the canvas. Control characters take no cell. A character that the font lacks becomes an empty box.
+// Text draws a line of text that begins at a cell, and returns the column after the text. It omits characters outside
+// of the canvas. Invisible characters take no cell. Characters that the font lacks become empty boxes.
 func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int {
 	for _, r := range text {
 		if invisible(r) {

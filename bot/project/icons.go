@@ -15,29 +15,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// state is the activity of a topic's conversation. The journal stores it.
+// state is the activity of a topic's conversation. It is stored in the database.
 type state string
 
 const (
 	idle    state = "idle"
 	working state = "working"
-	waiting state = "waiting" // the agent waits for a user
+	waiting state = "waiting" // the agent waits for an answer of a user
 	failed  state = "failed"
 )
 
-// emoji returns the icon of a state. Telegram offers all users only a few icons, and these are among them.
+// emoji returns the icon of a state. Telegram allows only a few emoji as icons, and all of these are allowed.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Each change of an icon adds a line to the topic. So Icons does not show short states, and limits the rate of
-// changes.
+// Telegram adds a line to the topic for each new icon. So Icons waits before it changes an icon, in case the state
+// changes again, and limits the rate of changes.
 const (
 	settles = 3 * time.Second
 	apart   = 30 * time.Second
 )
 
-// Client changes icons. *tgapi.Client implements it.
+// Client changes the icons of topics. *tgapi.Client implements it.
 type Client interface {
 	SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error
 }
@@ -46,30 +46,31 @@ type Client interface {
 type IconOptions struct {
 	Store  orchestrator.TopicStore
 	Client Client
-	// All returns the icons that topics can have; see tgapi.API.TopicIcons.
+	// All returns the IDs of the available icons by their emoji. See tgapi.API.TopicIcons.
 	All    func(ctx context.Context) (map[string]string, error)
 	Outbox *outbox.Outbox
 	Log    *slog.Logger
 }
 
-// Icons changes the icons of topics. Safe for concurrent use.
+// Icons shows the activity of conversations in the icons of their topics. It only changes topics that ductor opened. It
+// is safe for concurrent use.
 type Icons struct {
 	opts IconOptions
 
 	mu     sync.Mutex
 	topics map[orchestrator.ConversationID]*topic
-	ids    map[string]string // icon ids by emoji; nil until Telegram returned them
+	ids    map[string]string // IDs of the icons by their emoji; nil before the first change
 }
 
 // topic is a topic that ductor opened.
 type topic struct {
 	wants, shows state
-	changed      time.Time // time of the last change
-	due          bool      // a change is scheduled
+	changed      time.Time // time of the last change of the icon
+	due          bool      // a change of the icon is scheduled
 }
 
-// NewIcons returns Icons for the stored topics. If a turn of the previous process has ended, its topic becomes idle
-// unless Follow is called soon.
+// NewIcons returns Icons for all stored topics. If a topic shows a running turn of the previous process, its icon soon
+// becomes idle, unless Follow is called first.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -85,7 +86,7 @@ func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	return i, nil
 }
 
-// Opened records a new topic that ductor opened.
+// Opened records that ductor has opened a topic.
 func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) error {
 	if err := i.opts.Store.SaveTopic(ctx, in, string(idle)); err != nil {
 		return fmt.Errorf("keep a topic: %w", err)
@@ -97,7 +98,8 @@ func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) erro
 	return nil
 }
 
-// Follow shows that a turn runs in a topic. It returns nil if ductor did not open the topic.
+// Follow makes the icon of the turn's topic show that a turn is running. It returns nil if ductor did not open the
+// topic.
 func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	in := t.Prompt.Conversation
 	if !i.set(in, working) {
@@ -106,7 +108,7 @@ func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	return &TopicTurn{icons: i, in: in, asks: cli.Asks{}}
 }
 
-// Ended shows how a turn ended.
+// Ended makes the icon of a topic show the result of its turn.
 func (i *Icons) Ended(in orchestrator.ConversationID, o orchestrator.Outcome) {
 	s := idle
 	if o.State == orchestrator.TurnFailed || o.State == orchestrator.TurnInterrupted {
@@ -115,7 +117,8 @@ func (i *Icons) Ended(in orchestrator.ConversationID, o orchestrator.Outcome) {
 	i.set(in, s)
 }
 
-// set schedules the icon for a new state. It reports whether ductor opened the topic.
+// set sets the state of a topic, and schedules a change of its icon if necessary. It returns false if ductor did not
+// open the topic.
 func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -129,7 +132,7 @@ func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 	return true
 }
 
-// scheduleLocked schedules a change of the topic's icon, unless one is scheduled.
+// scheduleLocked schedules a change of the topic's icon. It does nothing if a change is already scheduled.
 func (i *Icons) scheduleLocked(in orchestrator.ConversationID, after time.Duration) {
 	t := i.topics[in]
 	if t.due {
@@ -145,7 +148,7 @@ func (i *Icons) scheduleLocked(in orchestrator.ConversationID, after time.Durati
 	})
 }
 
-// change changes the icon of a topic to its current state.
+// change updates the icon of a topic to its current state.
 func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) error {
 	id, wants, err := i.icon(ctx, in)
 	if err != nil || wants == "" {
@@ -171,8 +174,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the icon that a topic should get, and its state. The state is empty if the topic has that icon
-// already, or if Telegram does not offer it.
+// icon returns the ID of the icon that a topic should get, and its state. The state is empty if the topic already has
+// the icon, or if Telegram does not offer it.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -196,7 +199,7 @@ func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id st
 	return id, t.wants, nil
 }
 
-// done ends a change, and schedules a retry if it failed.
+// done handles the end of a change. If the change failed, it schedules another one.
 func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -212,7 +215,7 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	}
 }
 
-// TopicTurn shows in a topic's icon whether a turn waits for a user. A nil TopicTurn does nothing. It is not safe for
+// TopicTurn updates the icon of a topic while a turn runs. Methods of a nil *TopicTurn do nothing. It is not safe for
 // concurrent use.
 type TopicTurn struct {
 	icons *Icons
@@ -220,7 +223,8 @@ type TopicTurn struct {
 	asks  cli.Asks
 }
 
-// Observe handles an event of the turn.
+// Observe handles an event of the turn. It changes the icon if the agent begins or ends to wait for an answer of a
+// user.
 func (t *TopicTurn) Observe(ev cli.Event) {
 	if t == nil || !t.asks.Note(ev) {
 		return

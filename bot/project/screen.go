@@ -1,6 +1,7 @@
-// Package project is the screen of /project and /newtopic. It lists projects, opens projects and worktrees of their
-// branches, removes worktrees, and opens topics that work in a project. It also changes the topics' icons. It returns
-// texts and handles buttons, but sends no messages.
+// Package project implements the commands /project and /newtopic. /project lists projects and makes a conversation work
+// in one of them, or in a Git worktree of one. It also removes worktrees. /newtopic opens a topic that works in a
+// project. Besides, the package shows the activity of topics in their icons. The screen returns texts and handles
+// buttons. It sends no messages.
 package project
 
 import (
@@ -16,19 +17,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of a Screen's buttons.
+// Action is the action in the data of all buttons of this package.
 const Action = "G"
 
-// op is the operation of a button.
+// op is the operation of a button. A key follows in the button's data.
 type op string
 
 const (
-	opList   op = "l" // the key is a page
-	opOpen   op = "o" // the key is a project
+	opList   op = "l" // the key is the number of the page
+	opOpen   op = "o" // the key is the hash of the project's directory
 	opTrees  op = "t"
-	opTree   op = "w" // the key is a worktree
+	opTree   op = "w" // the key is the hash of the worktree's directory
 	opRemove op = "r"
-	opDrop   op = "R" // removes a worktree with uncommitted work
+	opDrop   op = "R" // like opRemove, but discards uncommitted changes
 )
 
 // Options configures a Screen. All fields are required.
@@ -39,14 +40,15 @@ type Options struct {
 	Lang     *lang.Choices
 }
 
-// Screen lets users choose projects. A button contains a digest of the directory of its project or worktree, so it
-// works after a restart. Safe for concurrent use.
+// Screen lets users choose projects. Its buttons contain a hash of the directory of a project or worktree, so they also
+// work after a restart. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/project". It lists the projects, or opens a named one: "app" or "app@branch".
+// Command handles "/project". Without arguments, it lists the projects. With the name of a project, it makes the
+// conversation work there. In "app@branch", the conversation works in the worktree of the branch.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
@@ -64,18 +66,19 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return tgapi.Page{Text: s.opened(ctx, by, before, dir)}, err
 }
 
-// opened describes where a conversation works from now on.
+// opened tells the user in which directory the conversation works now.
 func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.opened", dir)
 	now, err := s.o.Status(ctx, by.Conversation)
-	if err != nil { // the conversation works there anyway
+	if err != nil { // ignored, because the project is open
 		return text
 	}
 	return text + Moved(p, before, now)
 }
 
-// Moved describes the new environment of a conversation. It returns "" if the environment has not changed.
+// Moved tells the user in which environment the conversation works now, such as a sandbox. It returns "" if the
+// environment did not change.
 func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	place := render.Place(p, now.Sandbox.Name())
 	switch {
@@ -87,7 +90,7 @@ func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	return " " + p.Text("common.moved-to", place)
 }
 
-// refusal explains why a project was not opened. It returns "" for an error that users cannot fix.
+// refusal explains to users why a project could not be opened. It returns "" for unexpected errors.
 func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string {
 	foreign := (*orchestrator.ForeignRepository)(nil)
 	switch {
@@ -105,7 +108,7 @@ func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string 
 	return ""
 }
 
-// Press handles a press. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
@@ -142,7 +145,7 @@ func button(text string, what op, key string) []tgapi.Button {
 	return []tgapi.Button{tgapi.NewButton(text, Action, string(what)+":"+key)}
 }
 
-// list returns a page of the projects.
+// list returns one page of the list of projects.
 func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
 	all, err := s.o.Projects.Projects(ctx)
 	if err != nil {
@@ -194,10 +197,11 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 	return tgapi.Answer{Text: s.opened(ctx, by, before, dir), Edit: page}, err
 }
 
-// treesShown limits the worktrees on a page.
+// treesShown is the maximum number of worktrees on a page.
 const treesShown = 30
 
-// trees lists the worktrees of the conversation's repository, with buttons to remove the merged and missing ones.
+// trees returns the list of the repository's worktrees. Users can remove a worktree whose branch is merged or whose
+// directory is missing.
 func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {
@@ -244,7 +248,7 @@ func sign(current bool) string {
 	return ""
 }
 
-// tree opens or removes a worktree. Before it removes uncommitted work, it asks for confirmation.
+// tree opens or removes a worktree. If the worktree has uncommitted changes, it asks the user to confirm the removal.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// Topics opens topics in chats, and chooses the model that answers in them.
+// Topics opens topics in chats, and sets the model of a conversation.
 type Topics interface {
-	// OpenTopic opens a topic and returns its id. It returns the errors of tgapi.Client.OpenTopic.
+	// OpenTopic opens a topic and returns its ID. It returns the same errors as tgapi.Client.OpenTopic.
 	OpenTopic(ctx context.Context, chat int64, name string) (int, error)
-	// Named returns the agent and model for a name, or false for an unknown name.
+	// Named returns the agent and the model with a name. It returns false if the name is unknown.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
-	// SetModel chooses the agent and model that answer in a conversation.
+	// SetModel sets the agent and the model of a conversation.
 	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
 }
 
 // Opened is the result of "/newtopic".
 type Opened struct {
-	Text  string                      // answer in the conversation of the command
-	In    orchestrator.ConversationID // the new topic; zero if none was opened
-	First string                      // first message in the new topic
+	Text  string                      // answers the command in its conversation
+	In    orchestrator.ConversationID // the new topic; zero if no topic was opened
+	First string                      // the first message in the new topic
 }
 
-// NewTopic answers "/newtopic". It opens a topic that works in a project. The user may name an agent or a model for
-// the topic. A repeated call opens another topic.
+// NewTopic handles "/newtopic". It opens a topic and makes it work in a project. args contains the name of the project,
+// and can contain an agent or a model for the topic. Each call opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)
@@ -61,7 +61,7 @@ func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args strin
 	return s.setUpTopic(ctx, orchestrator.Press{Conversation: in, Person: by.Person, Role: by.Role}, name, wants)
 }
 
-// setUpTopic sets up an opened topic to work in a project.
+// setUpTopic makes a new topic work in a project.
 func (s *Screen) setUpTopic(
 	ctx context.Context, by orchestrator.Press, name string, wants orchestrator.Wants,
 ) (Opened, error) {
@@ -91,7 +91,7 @@ func (s *Screen) setUpTopic(
 	return o, nil
 }
 
-// noTopic explains why no topic can be opened in a chat. It returns "" for an error that users cannot fix.
+// noTopic explains to users why no topic could be opened in a chat. It returns "" for unexpected errors.
 func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	switch kind := tgapi.FaultOf(err).Kind; {

@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Blocks renders the source as the blocks of a rich message. clean may change the source first. Blocks works like
-// Markdown, but makes tables, lists, headings and code separate blocks. The result may exceed the limits of a rich
-// message; see FitBlocks. If the source is much too long, left replaces its middle, and cut is true.
+// Blocks renders the stream's Markdown as the blocks of a rich message: tables, lists, headings and code become
+// separate blocks. It applies clean to the Markdown first. The result may exceed Telegram's limits; see FitBlocks. If
+// the Markdown is far longer than a rich message, Blocks replaces its middle by the block left and returns cut = true.
 func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
@@ -25,11 +25,10 @@ func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []
 	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart limits how much of each end of a source is rendered for a rich message, in bytes. A rich message usually
-// shows less.
+// richPart is how many bytes of each end of a very long source are rendered. This is more than a rich message can show.
 const richPart = 2 * RichLimit
 
-// blocksOf renders a source. If marks is false, the marks of files stay text.
+// blocksOf renders Markdown as blocks. If marks is false, file marks stay as they are written.
 func blocksOf(src string, marks bool) []Block {
 	clean := []byte(cleanSource(src))
 	return blockReader{clean}.inside(parse(clean, marks), 1)
@@ -38,7 +37,7 @@ func blocksOf(src string, marks bool) []Block {
 // blockReader converts a syntax tree to blocks.
 type blockReader struct{ source []byte }
 
-// inside returns the blocks of the children of n at a nesting depth.
+// inside returns the blocks for the children of n. depth is the number of blocks around them.
 func (r blockReader) inside(n ast.Node, depth int) (out []Block) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		out = append(out, r.block(c, depth)...)
@@ -69,13 +68,13 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 		return only(Block{Kind: Paragraph, Text: r.text(n)})
 	}
 	flat := r.flat(n)
-	if depth >= richDepth { // the nesting is too deep for a quote
+	if depth >= richDepth { // quotes are not allowed at this depth either
 		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
 	}
 	return Lay(flat)
 }
 
-// only returns b alone, or nothing if b has no visible content.
+// only returns b as a slice, or nil if its text is invisible.
 func only(b Block) []Block {
 	if IsBlank(b.Text.Text) {
 		return nil
@@ -83,7 +82,6 @@ func only(b Block) []Block {
 	return []Block{b}
 }
 
-// text renders the content of a paragraph.
 func (r blockReader) text(n ast.Node) Text {
 	in := &renderer{source: r.source, out: &builder{}}
 	in.inlines(n)
@@ -114,7 +112,7 @@ func (r blockReader) items(n *ast.List, depth int) (out []Item) {
 	return out
 }
 
-// takeBox removes the checkbox from an item and returns it.
+// takeBox removes the checkbox at the start of a list item and returns it.
 func takeBox(item ast.Node) Box {
 	first := item.FirstChild()
 	if first == nil {
@@ -131,7 +129,7 @@ func takeBox(item ast.Node) Box {
 	return ToDo
 }
 
-// rows returns the rows of a table, or nil if the table has too many columns for a rich message.
+// rows returns the rows of a table, or nil if it has more columns than Telegram allows.
 func (r blockReader) rows(t *table) (out [][]Cell) {
 	align := func(column int) string {
 		if column < len(t.align) {

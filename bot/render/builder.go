@@ -7,26 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// builder collects clean text with its entities, and enforces the nesting rules.
+// builder builds a Text step by step. It drops characters that Telegram would drop, and closes and reopens styles where
+// Telegram does not allow them to nest.
 type builder struct {
 	buf      []byte
-	units    int // UTF-16 length of buf
-	start    int // length of buf at the start of the current block, where whitespace is dropped; -1: keep whitespace
+	units    int // length of buf in UTF-16 units
+	start    int // while len(buf) is start, a block begins and white space is dropped; -1: keep white space
 	entities []Entity
 	open     []span
 	count    counts
 }
 
-// span is a style that has begun and not ended.
+// span is a style that was opened by begin and not closed by end yet.
 type span struct {
 	kind  Kind
 	url   string
-	units int  // start of the style, or of its continuation after an interruption
-	bytes int  // the same position in buf
-	shown bool // false if an outer span has the same kind, or if the kind is not allowed here
+	units int  // start of the style, or where it was reopened
+	bytes int  // the same position as units, but in bytes
+	shown bool // false if an outer span already has this style, or Telegram does not allow it here
 }
 
-// counts contains the number of shown open spans by kind.
+// counts contains how many open spans with shown = true each kind has.
 type counts struct{ quotes, links, bold, italic, strike int }
 
 func (c *counts) of(k Kind) *int {
@@ -44,7 +45,7 @@ func (c *counts) of(k Kind) *int {
 	}
 }
 
-// write appends s. At the start of a block it drops whitespace.
+// write appends s, without white space at the start of a block.
 func (b *builder) write(s string) {
 	from := len(b.buf)
 	b.buf = appendClean(b.buf, s)
@@ -58,7 +59,7 @@ func (b *builder) write(s string) {
 	b.units += unitsOf(b.buf[from:])
 }
 
-// begin opens a style. Every begin needs an end.
+// begin opens a style. The caller must close it with end.
 func (b *builder) begin(kind Kind, url string) {
 	count := b.count.of(kind)
 	shown := *count == 0 && !(kind.quote() && b.count.links > 0)
@@ -67,7 +68,7 @@ func (b *builder) begin(kind Kind, url string) {
 	}
 	if shown && kind.quote() {
 		b.interrupt()
-		defer b.resume() // a quote must not be inside other styles, so interrupt the open styles
+		defer b.resume() // close and reopen all styles, because a quote cannot be inside them
 	}
 	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
 }
@@ -86,15 +87,15 @@ func (b *builder) end() {
 	b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
 }
 
-// beginAt begins a style at an earlier place in the text. The place is given in bytes and in UTF-16 units.
+// beginAt opens a style at an earlier position, given in bytes and in UTF-16 units.
 func (b *builder) beginAt(kind Kind, bytes, units int) {
 	b.begin(kind, "")
 	s := &b.open[len(b.open)-1]
 	s.bytes, s.units = bytes, units
 }
 
-// raw adds code. kind is Code or Pre. As Telegram requires, raw interrupts the styles around the code. Inside a link
-// it preserves the link and leaves the code unmarked.
+// raw appends s as code, with kind Code or Pre. It closes the open styles before and reopens them after the code,
+// because Telegram does not allow them in code. Inside a link, s is appended as normal text instead.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)
@@ -130,7 +131,8 @@ func (b *builder) resume() {
 	}
 }
 
-// emit records an entity for the text written since bytes, without the whitespace that Telegram would drop.
+// emit adds an entity for the text from a position (in units and bytes) to the end, without white space at the edges,
+// which Telegram would not format.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -148,7 +150,7 @@ func (b *builder) emit(e Entity, units, bytes int) {
 	b.entities = append(b.entities, e)
 }
 
-// add appends t with its entities, inside the open styles.
+// add appends t and its entities inside the open styles.
 func (b *builder) add(t Text) {
 	var ends []int
 	at := cursor{text: t.Text}
@@ -173,14 +175,14 @@ func (b *builder) add(t Text) {
 	b.write(at.take(int(^uint(0) >> 1)))
 }
 
-// text returns the built text without trailing whitespace.
+// text returns the result without white space at the end.
 func (b *builder) text() Text {
 	t := b.blocks()
 	t.Text = strings.TrimRight(t.Text, " \n")
 	return t
 }
 
-// blocks returns the built text including trailing whitespace.
+// blocks returns the result including white space at the end.
 func (b *builder) blocks() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}
@@ -193,8 +195,7 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank orders the kinds of entities over the same text from the outside in. If entities must be dropped, the highest
-// rank goes first.
+// rank returns the position of a kind when several entities cover the same text: lower ranks are outside.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:
@@ -228,15 +229,15 @@ func unitsOf(b []byte) int {
 	return n
 }
 
-// cursor moves forward through a text by UTF-16 offsets.
+// cursor reads a text from start to end. Its position is known in bytes and in UTF-16 units.
 type cursor struct {
 	text  string
 	bytes int
 	units int
 }
 
-// take returns the text from the cursor to unit and moves the cursor there. If unit is inside a surrogate pair, take
-// ends after the pair.
+// take returns the text from the cursor up to unit, and moves the cursor there. If unit is in the middle of a surrogate
+// pair, take includes the whole pair.
 func (c *cursor) take(unit int) string {
 	from := c.bytes
 	for c.units < unit && c.bytes < len(c.text) {

@@ -8,9 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// cleanRune returns the character that Telegram makes of r, or false if Telegram drops it. Tabs and control
-// characters become spaces. Line separators and direction overrides disappear. If Telegram changed characters itself,
-// entities would shift.
+// cleanRune returns the character that Telegram would show for r, or false if Telegram drops r. Telegram turns control
+// characters into spaces, and drops characters that change the writing direction. The text must not contain such
+// characters: if Telegram dropped them itself, the offsets of entities would be wrong.
 func cleanRune(r rune) (rune, bool) {
 	switch {
 	case r == '\n':
@@ -25,10 +25,10 @@ func cleanRune(r rune) (rune, bool) {
 	return r, true
 }
 
-// tab replaces a tab. Telegram would convert a tab to a single space, and code would lose its indentation.
+// tab replaces a tab. Telegram would turn it into a single space, and code would lose its indentation.
 const tab = "    "
 
-// appendClean appends s to dst in the form that Telegram keeps. Invalid UTF-8 becomes U+FFFD.
+// appendClean appends s to dst as Telegram would show it. Invalid UTF-8 becomes U+FFFD.
 func appendClean(dst []byte, s string) []byte {
 	if isClean(s) {
 		return append(dst, s...)
@@ -68,9 +68,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// cleanSource prepares Markdown for the parser. It removes invalid UTF-8, control characters and carriage returns,
-// and shows the output of programs as a terminal does. Tabs stay, because they are indentation. Line numbers stay:
-// line n of the result is line n of s.
+// cleanSource prepares Markdown for the parser. It removes invalid UTF-8, control characters and carriage returns.
+// Where the output of a program overwrites a line, only the final text stays, as in a terminal. Tabs stay, because they
+// can be indentation. The number of lines does not change.
 func cleanSource(s string) string {
 	if isClean(s) {
 		return s
@@ -87,10 +87,10 @@ func cleanSource(s string) string {
 	return b.String()
 }
 
-// trimmed reports whether Telegram drops c at the edges of a message.
+// trimmed reports whether Telegram drops c at the start and end of a message.
 func trimmed(c byte) bool { return c == ' ' || c == '\n' }
 
-// blank reports whether a character is invisible. Telegram rejects a message that has only blank characters.
+// blank reports whether r is invisible. Telegram rejects a message that contains only such characters.
 func blank(r rune) bool {
 	switch {
 	case r == ' ' || r == '\n':
@@ -104,5 +104,5 @@ func blank(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// IsBlank reports whether a text would show nothing in Telegram.
+// IsBlank reports whether s consists of invisible characters only.
 func IsBlank(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return !blank(r) }) < 0 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cuts contains the last possible cuts of a window, by kind, as byte offsets. 0 means none.
+// cuts contains the best position of each kind at which a text can be cut: the last one, as an offset in bytes. 0 means
+// that there is none.
 type cuts struct {
 	paragraph int // an empty line outside of code
 	line      int // the end of a line outside of code
@@ -15,8 +16,9 @@ type cuts struct {
 	word      int
 }
 
-// cut returns the length of the next part in bytes. window is the text that fits into the part. More text must follow
-// it.
+// cut returns the length of the next part in bytes. window is the longest text that fits into the part, and more text
+// must follow it. cut prefers the end of a paragraph or line to that of a sentence or word, unless the part would be
+// too short.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
@@ -35,13 +37,14 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find returns the last place for a cut of each kind in window. A cut never precedes the first visible character.
+// find returns the last position of each kind in window at which it can be cut. No position is before the first visible
+// character.
 func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}
 	w.take(s.visible + 1)
 	next := 0 // index of the next entity
-	code := 0 // end of the current code, in units
+	code := 0 // end of the code that contains the position, in UTF-16 units
 	prev := ' '
 	for i := w.bytes; i <= len(window); {
 		unit := s.units + w.units
@@ -54,7 +57,7 @@ func (s *splitter) find(window string) cuts {
 		if at := s.bytes + i; at < len(s.text) {
 			if r, size = rune(s.text[at]), 1; r >= utf8.RuneSelf {
 				r, size = utf8.DecodeRuneInString(s.text[at:])
-			} else if r > ' ' && prev < utf8.RuneSelf { // inside a word, no cut is possible
+			} else if r > ' ' && prev < utf8.RuneSelf { // no cut is possible inside a word
 				prev = r
 				i++
 				w.units++
@@ -72,8 +75,8 @@ func (s *splitter) find(window string) cuts {
 	return c
 }
 
-// note records the position at as a possible cut of its kind. prev and r are the characters around it, and rest is
-// the text from there on.
+// note records the position at if the text can be cut there. prev and r are the characters before and after it. code is
+// true inside code. rest is the text that starts with r.
 func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	switch {
 	case r == '\n' && code:
@@ -96,8 +99,8 @@ func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	}
 }
 
-// charBoundary returns the last position at or before byte n of s that is not inside of a displayed character. It
-// returns 0 if no such position is near.
+// charBoundary returns the last position at or before byte n of s that does not split a visible character: an emoji,
+// for example, can consist of several code points. It returns 0 if the nearest such position is too far away.
 func charBoundary(s string, n int) int {
 	const furthest = 256
 	for i := n; i > 0 && i > n-furthest; {
@@ -110,7 +113,8 @@ func charBoundary(s string, n int) int {
 	return 0
 }
 
-// charCut is charBoundary in UTF-16 units. If charBoundary returns 0, charCut returns a boundary between code points.
+// charCut is like charBoundary, but takes and returns UTF-16 units. If charBoundary finds no position, it returns the
+// last one between two code points.
 func charCut(s string, units int) int {
 	c := cursor{text: s}
 	for {
@@ -127,7 +131,7 @@ func charCut(s string, units int) int {
 	return c.units
 }
 
-// joins reports whether the characters before and after byte i of s are displayed as one character.
+// joins reports whether the code points before and after byte i of s form one visible character.
 func joins(s string, i int) bool {
 	if i == 0 || i == len(s) {
 		return false
@@ -150,7 +154,7 @@ func joins(s string, i int) bool {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// flagsBefore counts the regional indicator letters at the end of s. Two of them form a flag.
+// flagsBefore counts the regional indicators at the end of s. Two of them together are shown as a flag.
 func flagsBefore(s string) int {
 	n := 0
 	for n < 64 {
@@ -164,5 +168,6 @@ func flagsBefore(s string) int {
 	return n
 }
 
-// hangulPart reports whether r is a vowel or final consonant of a decomposed Hangul syllable.
+// hangulPart reports whether r is a vowel or final consonant that combines with the character before it to a Korean
+// syllable.
 func hangulPart(r rune) bool { return r >= 0x1160 && r <= 0x11ff }

@@ -1,17 +1,17 @@
-// Package render converts agents' Markdown into the form that Telegram shows: plain text with message entities, and
-// parts that fit into a message. It measures text in UTF-16 code units, as Telegram does.
+// Package render converts agents' Markdown into Telegram's format, which is plain text with message entities, and cuts
+// long text into messages. It measures text in UTF-16 code units, as Telegram does.
 //
-// The package uses no network, no clock and no Telegram library. It never uses a parse mode, so no text can break the
-// markup of a message.
+// The package makes no requests and has no dependency on a Telegram library. It does not use Telegram's own Markdown or
+// HTML ("parse modes"), so special characters cannot break a message.
 //
-// Markdown renders a complete source. Stream renders a growing source, with the same result. Split cuts a Text into
-// messages. Smaller functions (Plain, Styled, Concat, Slice, ...) help to compose a card.
+// Markdown renders a complete source. Stream renders a source that grows, with the same result. Split cuts a Text into
+// messages. Small functions such as Plain, Styled, Concat and Slice help to put a message together.
 package render
 
-// Kind is a type of Telegram message entities, spelled as in the Bot API.
+// Kind is a type of message entity, named as in the Bot API.
 type Kind string
 
-// Entity kinds. Markdown produces all of them except Expandable.
+// The kinds of entities. Markdown returns all of them except Expandable.
 const (
 	Bold          Kind = "bold"
 	Italic        Kind = "italic"
@@ -23,7 +23,7 @@ const (
 	Expandable    Kind = "expandable_blockquote"
 )
 
-// Entity formats Length UTF-16 units of a text, starting at Offset.
+// Entity formats a part of a text: Length UTF-16 units, starting at Offset.
 type Entity struct {
 	Kind     Kind
 	Offset   int
@@ -32,18 +32,18 @@ type Entity struct {
 	Language string // only for Pre; may be empty
 }
 
-// End returns the offset after the entity.
+// End returns the offset of the first unit after the entity.
 func (e Entity) End() int { return e.Offset + e.Length }
 
-// raw reports whether entities of this kind cannot contain other entities. They can only be inside quotes.
+// raw reports whether k is a kind of code. Such entities cannot contain others, and can only be inside quotes.
 func (k Kind) raw() bool { return k == Code || k == Pre }
 
 func (k Kind) quote() bool { return k == Blockquote || k == Expandable }
 
-// keepsIndent reports whether whitespace at the start of an entity of this kind stays.
+// keepsIndent reports whether Telegram keeps white space at the start of such an entity.
 func (k Kind) keepsIndent() bool { return k.raw() || k.quote() }
 
-// Text is plain text with entities. They are sorted by offset, outer entities first.
+// Text is plain text with formatting. Entities are sorted by offset; an outer entity precedes the entities in it.
 type Text struct {
 	Text     string   `json:"text"`
 	Entities []Entity `json:"entities,omitempty"`

@@ -13,12 +13,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// emphasis parses *, _ and ~~ by the rules of CommonMark, with changes for the texts of agents:
-//   - A * between letters or digits is a multiplication or a pointer (2*3*4).
-//   - A ** between letters or digits can close but not open a style (2**3**4).
-//   - Delimiters inside an address belong to the address.
-//   - __init__.py is a name.
-//   - Next to Chinese, Japanese or Korean text, which has no spaces, a delimiter can open and close.
+// emphasis parses *, _ and ~~ as CommonMark does, except for some cases that are common in agents' answers:
+//   - In 2*3*4, the * between letters or digits is a multiplication sign or a pointer.
+//   - In 2**3**4, a ** between letters or digits does not start bold text. It can end it.
+//   - Within a web address, these characters are a part of the address.
+//   - __init__.py is the name of a file, not bold.
+//   - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it: these languages use none.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
@@ -72,8 +72,8 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 
 var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
-// dunderName returns the length of a name like __init__ at the start of line, or 0. Only a path or an expression
-// around the text shows that it is a name and not bold.
+// dunderName returns the length of a name such as __init__ at the start of line, or 0. It is a name, and not bold text,
+// only if the characters around it look like a path or a program.
 func dunderName(before rune, line []byte) int {
 	name := dunder().Find(line)
 	if name == nil || wordRune(before) {
@@ -89,8 +89,8 @@ func dunderName(before rune, line []byte) int {
 	return 0
 }
 
-// insideURL reports whether the position between before and rest is inside a web address: before it, the word
-// contains "://", and after it, more than punctuation.
+// insideURL reports whether the position between before and rest is inside a web address: the word before the position
+// contains "://", and the address continues after it.
 func insideURL(before, rest []byte) bool {
 	const longest = 512
 	if len(before) > longest {
@@ -115,7 +115,7 @@ func insideURL(before, rest []byte) bool {
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// eastAsian reports whether r belongs to a script that is written without spaces, or to its punctuation.
+// eastAsian reports whether r is a letter or punctuation mark of a script that uses no spaces.
 func eastAsian(r rune) bool {
 	scripts := []*unicode.RangeTable{
 		unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
@@ -124,7 +124,7 @@ func eastAsian(r rune) bool {
 		r >= 0x3000 && r <= 0x303f || r >= 0xff01 && r <= 0xff65)
 }
 
-// delimiters pairs the delimiters that emphasis parses.
+// delimiters tells goldmark which delimiters can be paired.
 type delimiters struct{}
 
 func (delimiters) IsDelimiter(b byte) bool { return b == '*' || b == '_' || b == '~' }
@@ -135,7 +135,7 @@ func (delimiters) CanOpenCloser(opener, closer *parser.Delimiter) bool {
 
 func (delimiters) OnMatch(consumes int) ast.Node { return ast.NewEmphasis(consumes) }
 
-// strikes is delimiters for ~~.
+// strikes is like delimiters, but for ~~.
 type strikes struct{ delimiters }
 
 func (strikes) OnMatch(int) ast.Node { return extast.NewStrikethrough() }

@@ -10,34 +10,34 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// FileMark is a mark in an answer with which an agent sends a file: [[file: out/report.pdf]], or with a caption
-// [[file: out/plan.png | The plan]]. Inside code, a mark is text.
+// FileMark is text in an answer with which an agent sends a file to the chat: [[file: out/report.pdf]], or with a
+// caption [[file: out/plan.png | The plan]]. In code it has no effect.
 type FileMark struct {
 	Path    string
 	Caption string
 }
 
-// FileMarks returns the marks in src, in order.
+// FileMarks returns the marks in a Markdown text, in order.
 func FileMarks(src string) (all []FileMark) {
 	_ = ast.Walk(parse([]byte(cleanSource(src)), true), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if m, ok := n.(*fileMark); ok && entering && m.Path != "" {
 			all = append(all, m.FileMark)
 		}
 		return ast.WalkContinue, nil
-	}) // the function returns no error
+	}) // the error is always nil
 	return all
 }
 
 const (
 	markBegin = "[[file:"
 	markEnd   = "]]"
-	maxMark   = 8 << 10 // bytes; longer than any path with a caption
+	maxMark   = 8 << 10 // maximum length in bytes
 )
 
-// marksWanted is set in the parser context if the parser must recognize marks.
+// marksWanted is a key in the parser's context. It is set if the parser must recognize file marks.
 var marksWanted = parser.NewContextKey()
 
-// fileMarks is the inline parser for marks.
+// fileMarks parses file marks.
 type fileMarks struct{}
 
 func (fileMarks) Trigger() []byte { return []byte{'['} }
@@ -60,7 +60,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
-	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the rest may still come
+	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the end may follow later
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {
@@ -70,7 +70,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return m
 }
 
-// fileMark is a mark in a syntax tree. If the mark is incomplete, its path is empty.
+// fileMark is a file mark in the syntax tree. Its path is empty if the end of the mark is missing.
 type fileMark struct {
 	ast.BaseInline
 	FileMark
@@ -82,7 +82,7 @@ func (*fileMark) Kind() ast.NodeKind { return kindFileMark }
 
 func (m *fileMark) Dump(source []byte, level int) { ast.DumpHelper(m, source, level, nil, nil) }
 
-// shown returns the text that replaces a mark: the name of the file.
+// shown returns the text in place of the mark: the name of the file, or "" if the mark is incomplete.
 func (m *fileMark) shown() string {
 	if m.Path == "" {
 		return ""

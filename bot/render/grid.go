@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	maxTableWidth = 44 // maximum columns of an aligned table: a phone breaks longer lines
-	maxLabelWidth = 40 // maximum columns of a header that serves as a label
+	maxTableWidth = 44 // maximum columns of a table in monospace, because a phone cannot show more
+	maxLabelWidth = 40 // maximum columns of a header cell that is repeated before each value
 	maxRepeats    = 8  // see repeats
 )
 
@@ -42,7 +42,7 @@ func widest(row []Text) int {
 	return n
 }
 
-// grid returns the table as lines of equal width. The first row is a header.
+// grid returns the table as lines of text with aligned columns. The first row is the header.
 func grid(rows [][]Text, widths []int, aligns []align) string {
 	var b strings.Builder
 	for i, row := range rows {
@@ -86,7 +86,7 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// repeats returns the factor by which a table grows if each value gets its header as a label.
+// repeats returns how many times longer a table becomes if its header cells are repeated before each value.
 func repeats(rows [][]Text) int {
 	labels, all := 0, 0
 	for n, row := range rows {
@@ -100,8 +100,8 @@ func repeats(rows [][]Text) int {
 	return labels / max(all, 1)
 }
 
-// records writes each row as lines of "header: value", with an empty line between rows. Columns without values appear
-// only in the first row.
+// records writes each row as lines of the form "header: value", with an empty line between rows. A column without any
+// values appears only in the first row, so that its header is not lost.
 func (r *renderer) records(rows [][]Text) {
 	header, body := rows[0], rows[1:]
 	if len(body) == 0 {
@@ -153,7 +153,8 @@ func at(row []Text, i int) Text {
 	return Text{}
 }
 
-// piped writes a table that is too wide for labels, almost as in the source.
+// piped writes a table with a | between its cells, like the source. This is for tables that are too wide for any other
+// form.
 func (r *renderer) piped(rows [][]Text) {
 	for i, row := range rows {
 		kind := Bold
@@ -177,7 +178,7 @@ func (r *renderer) pipedRow(row []Text, kind Kind) {
 	}
 }
 
-// Width returns the number of monospaced columns of s.
+// Width returns how many columns s takes up in a monospaced font.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {

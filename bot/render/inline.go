@@ -104,7 +104,7 @@ func (r *renderer) html(n *ast.RawHTML) {
 	r.out.write(b.String())
 }
 
-// link writes a link. If Telegram does not accept the address, link writes it after the label.
+// link writes a link. If Telegram does not accept the address, link writes "label (address)".
 func (r *renderer) link(n *ast.Link) {
 	address := unescape(n.Destination)
 	if r.out.count.links == 0 && linkable(address) {
@@ -123,7 +123,7 @@ func (r *renderer) link(n *ast.Link) {
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (address)". If one of the two is empty, it writes only the other.
+// labelled writes "label (address)". It omits the part that is empty or equal to the other one.
 func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
@@ -144,7 +144,7 @@ func (r *renderer) title(title []byte) {
 	}
 }
 
-// unescape resolves backslash escapes and character references.
+// unescape replaces backslash escapes and HTML character references such as &amp;.
 func unescape(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b, '&') < 0 {
 		return string(b)
@@ -166,8 +166,8 @@ func unescape(b []byte) string {
 	return out.String()
 }
 
-// reference resolves the character reference at the start of b and returns its length. If there is none, it returns
-// the ampersand.
+// reference returns the character for an HTML character reference at the start of b, and the length of the reference.
+// If b starts with an & that is no reference, it returns the &.
 func reference(b []byte) (string, int) {
 	const longest = 33
 	end := bytes.IndexByte(b[:min(len(b), longest)], ';')
@@ -186,13 +186,13 @@ func reference(b []byte) (string, int) {
 	return "&", 1
 }
 
-// longestURL is the maximum length of an address that becomes a link. Longer addresses are written as text, so that a
-// message full of links still fits into a request.
+// longestURL is the maximum length of the address of a link. Longer addresses are shown as text. Otherwise the request
+// for a message with many links could become too large.
 const longestURL = 1024
 
-// linkable reports whether Telegram accepts raw as the address of a text link: http and https with a host that
-// contains a dot, or tg. Mail addresses are not accepted, because Telegram would convert them to web addresses.
-// Telegram recognizes them in plain text.
+// linkable reports whether Telegram accepts raw as the address of a link. It must be an http or https address whose
+// host contains a dot, or a tg address. Mail addresses are not linkable: Telegram would turn them into web addresses,
+// while it recognizes them in plain text by itself.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

@@ -13,10 +13,10 @@ import (
 
 var sharedParser = sync.OnceValue(newParser)
 
-// Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. The result is valid for
-// any source, even if the source ends in the middle of a construct. Only markup can be lost. Content that cannot be
-// formatted appears as text: rejected links and images as "label (address)", HTML and reference definitions
-// literally. Line breaks stay. Safe for concurrent use.
+// Markdown renders GitHub-flavoured Markdown. The result is valid for any source, even if it ends in the middle of a
+// link or code block. Content that Telegram cannot format becomes text, so nothing but markup is lost: images and
+// rejected links become "label (address)", and HTML and link reference definitions stay as written. Line breaks stay.
+// Markdown is safe for concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}
@@ -31,9 +31,9 @@ func Markdown(src string) Text {
 	return r.out.text()
 }
 
-// parse parses a source. If marks is false, the marks of files stay text.
+// parse parses Markdown. If marks is false, file marks are ordinary text.
 func parse(source []byte, marks bool) ast.Node {
-	shared := sharedParser() // first, because creating the parser registers the keys of the context
+	shared := sharedParser() // must come first, because it registers the keys of the context
 	pc := parser.NewContext()
 	if marks {
 		pc.Set(marksWanted, marks)
@@ -41,17 +41,17 @@ func parse(source []byte, marks bool) ast.Node {
 	return shared.Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
-// renderer writes the blocks of one source into a builder.
+// renderer writes the blocks of a parsed source to a builder.
 type renderer struct {
 	source []byte
 	out    *builder
-	indent string // indentation of lines in list items
-	inCell bool   // inside a table cell, where code may escape pipes
-	apart  bool   // an empty line precedes the first visible block
+	indent string // white space before each line, inside of lists
+	inCell bool   // inside a table cell, where \| in code means |
+	apart  bool   // the first block comes after an empty line in the source
 }
 
-// topLevel writes a child of the document. The output depends only on the block and on the line before it, so Stream
-// can reuse the output.
+// topLevel writes one block at the top level of the document. The result depends only on the block and on whether an
+// empty line precedes it, so that Stream can reuse it.
 func (r *renderer) topLevel(n ast.Node) {
 	mark := len(r.out.buf)
 	apart := blankBefore(r.source, lineStart(r.source, n.Pos()))
@@ -73,7 +73,7 @@ func (r *renderer) rewind(mark int) {
 	r.out.buf = r.out.buf[:mark]
 }
 
-// separate ends the line. If blank is set, an empty line follows.
+// separate starts a new line, after an empty line if blank is true.
 func (r *renderer) separate(blank bool) {
 	r.out.write("\n")
 	if blank {
@@ -87,7 +87,7 @@ func lineStart(source []byte, pos int) int {
 	return bytes.LastIndexByte(source[:pos], '\n') + 1
 }
 
-// blankBefore reports whether the line that ends at start is blank. A missing line counts as blank.
+// blankBefore reports whether the line before the line at start is blank. It returns true at the start of the source.
 func blankBefore(source []byte, start int) bool {
 	if start == 0 {
 		return true
@@ -96,7 +96,7 @@ func blankBefore(source []byte, start int) bool {
 	return len(bytes.TrimSpace(source[from:start])) == 0
 }
 
-// children writes the blocks inside n, starting on the current line.
+// children writes the blocks inside n. The first one continues the current line.
 func (r *renderer) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := len(r.out.buf)
@@ -141,7 +141,8 @@ func (r *renderer) quote(n ast.Node) {
 	r.out.end()
 }
 
-// fenced writes a fenced block of code. The first word after the fence is the language. Further words are shown.
+// fenced writes a fenced code block. Of the text after the fence, the first word is the language, and the rest is
+// written above the code.
 func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	const longestLanguage = 32
 	language, rest := "", ""
@@ -154,7 +155,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	}
 	code := linesOf(n, r.source)
 	if IsBlank(code) {
-		language, rest = "", language+" "+rest // no code has the language as its attribute
+		language, rest = "", language+" "+rest // without code, the language must be shown as text
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
@@ -165,7 +166,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	r.pre(language, code)
 }
 
-// pre writes code on its own lines, without the indentation of a list around it.
+// pre writes code on lines of its own. It is not indented, even inside a list.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
 	if IsBlank(code) {
@@ -175,7 +176,7 @@ func (r *renderer) pre(language, code string) {
 	r.out.raw(Pre, language, code)
 }
 
-// ownLine starts a new line unless the current line has only indentation, which it removes.
+// ownLine starts a new line. If the current line contains only indentation, ownLine removes that instead.
 func (r *renderer) ownLine() {
 	from := bytes.LastIndexByte(r.out.buf, '\n') + 1
 	if from <= r.out.start {
@@ -216,15 +217,15 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter returns the number of the list item after the item with number last. It is the number in the source,
-// but no number appears twice.
+// numberAfter returns the number of a list item that follows an item with the number last. It is the number in the
+// source, unless that is not greater than last.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
 	number, _ := written.(int)
 	return max(last+1, number)
 }
 
-// bullet returns the marker of an unordered item. A task box replaces it.
+// bullet returns the text before an item of an unordered list. It is empty if the item has a checkbox.
 func bullet(item ast.Node) string {
 	if first := item.FirstChild(); first != nil {
 		if _, ok := first.FirstChild().(*taskBox); ok {

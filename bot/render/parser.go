@@ -9,21 +9,20 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Limits that keep goldmark linear on hostile input. Beyond a limit, markup is text. Each limit applies to one
-// paragraph, heading or cell, so that a Stream and a whole source reach the same limits.
+// Limits for malicious input, which could otherwise make goldmark extremely slow. Markup beyond a limit is treated as
+// text. The limits apply to each paragraph, heading or table cell, so that Stream and Markdown give the same result.
 const (
-	maxDepth      = 24  // nested quotes and lists
+	maxDepth      = 24  // quotes and lists inside each other
 	maxDelimiters = 512 // runs of * _ ~
 	maxBrackets   = 512 // [ and ]
 	maxTags       = 256 // <
-	maxRun        = 8   // characters in one run of delimiters
+	maxRun        = 8   // * _ or ~ in a row
 )
 
-// newParser returns a parser for CommonMark with tables, strikethrough and task lists. It does not support two
-// features:
-//   - Reference definitions. One at the end of an answer would change text that is shown already. So definitions
-//     and their uses appear as written.
-//   - HTML blocks. HTML appears literally, and Markdown between tags is still rendered.
+// newParser returns a parser for CommonMark with tables, strikethrough and task lists, except for:
+//   - Link reference definitions. A definition at the end of an answer would change text that the chat already shows.
+//     Therefore, definitions and references are shown as written.
+//   - HTML blocks. HTML is shown as written, and Markdown between HTML tags is rendered.
 func newParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(
@@ -50,7 +49,7 @@ func newParser() parser.Parser {
 	)
 }
 
-// shallow opens no quote or list at maxDepth. The marker is then text.
+// shallow wraps the parser of quotes or lists. It limits their nesting to maxDepth; deeper markers become text.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -63,7 +62,8 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// numbered stores the written number of each list item. goldmark's syntax tree contains only the first number.
+// numbered stores the number of each list item as it is written. goldmark itself stores only the first number of a
+// list.
 type numbered struct{ parser.BlockParser }
 
 var numberAttribute = []byte("number")
@@ -88,11 +88,11 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 	return node, state
 }
 
-// links parses links and images whose addresses and titles are shorter than maxAddress. Without this limit, goldmark
-// searches the rest of the paragraph for the end of each.
+// links wraps goldmark's parser of links and images. It ignores addresses and titles longer than maxAddress, because
+// goldmark would be slow for them.
 type links struct{ parser.InlineParser }
 
-// maxAddress is longer than any address that Telegram accepts, in bytes.
+// maxAddress is the maximum length in bytes. Telegram accepts no address that is as long.
 const maxAddress = 4 << 10
 
 func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
@@ -108,7 +108,7 @@ func (l links) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context)
 	l.InlineParser.(parser.CloseBlocker).CloseBlock(parent, block, pc)
 }
 
-// bounded limits how often an inline parser runs in a block.
+// bounded limits how many times an inline parser is used in one block.
 type bounded struct {
 	parser.InlineParser
 	key parser.ContextKey
@@ -136,7 +136,7 @@ func (b bounded) CloseBlock(parent ast.Node, block text.Reader, pc parser.Contex
 	}
 }
 
-// taskBoxes parses [ ] and [x] at the start of a list item.
+// taskBoxes parses the checkbox [ ] or [x] at the start of a list item.
 type taskBoxes struct{}
 
 func (taskBoxes) Trigger() []byte { return []byte{'['} }

@@ -9,10 +9,10 @@ import (
 	"ductor/lang"
 )
 
-// NameLimit limits the shown length of a name, in UTF-16 units.
+// NameLimit is the maximum length of a name that is shown, in UTF-16 units.
 const NameLimit = 28
 
-// ChangeSign returns the symbol for a kind of change to a file.
+// ChangeSign returns a symbol for the way in which a file was changed.
 func ChangeSign[K ~string](kind K) string {
 	switch kind {
 	case "add":
@@ -23,7 +23,7 @@ func ChangeSign[K ~string](kind K) string {
 	return "✎"
 }
 
-// DiffCount returns the number of added and removed lines of a diff, such as " +3 −1". It returns "" if there are
+// DiffCount returns the number of added and removed lines in a diff, for example " +3 −1". It returns "" if there are
 // none.
 func DiffCount(diff string) string {
 	added, removed := 0, 0
@@ -42,9 +42,9 @@ func DiffCount(diff string) string {
 	return fmt.Sprintf(" +%d −%d", added, removed)
 }
 
-// DiffText returns the unified diff of the file path in a form for users. Lines start with +, - or a space. The
-// position of each hunk is described in words. A heading stays only if it contains more than the file's name.
-// DiffText returns a text without hunks unchanged, because it is not a unified diff.
+// DiffText makes the unified diff of a file readable for users. It replaces the line before each hunk by its position
+// in words, and removes headings that contain only the name of the file. path is that name. DiffText returns diff
+// unchanged if it is not a unified diff.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff
@@ -71,14 +71,14 @@ func DiffText(p lang.Printer, path, diff string) string {
 	return out.String()
 }
 
-// hunk is a parsed line such as "@@ -1,3 +4,5 @@ func main()", and counts the remaining lines of the hunk.
+// hunk is parsed from a line such as "@@ -1,3 +4,5 @@ func main()". It also counts how many lines of the hunk are left.
 type hunk struct {
 	old, now int
 	first    int
 	what     string
 }
 
-// begin parses the first line of a hunk. It returns false for any other line.
+// begin parses the line before a hunk. It returns false for any other line.
 func (s *hunk) begin(line string) bool {
 	ranges, what, ok := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	old, now, two := strings.Cut(ranges, " ")
@@ -94,7 +94,7 @@ func (s *hunk) begin(line string) bool {
 	return true
 }
 
-// lineRange parses "-1,3", or "-1" for one line.
+// lineRange parses "-1,3" into the first line and the number of lines. "-1" means one line.
 func lineRange(text, sign string) (first, lines int, ok bool) {
 	text, signed := strings.CutPrefix(text, sign)
 	from, count, counted := strings.Cut(text, ",")
@@ -106,8 +106,8 @@ func lineRange(text, sign string) (first, lines int, ok bool) {
 	return first, lines, signed && err == nil && countErr == nil
 }
 
-// consume reports whether a line belongs to the hunk, and counts it. A line without a sign is an empty line whose
-// space was lost.
+// consume reports whether line is a part of the hunk, and counts it. An empty line is an unchanged empty line that lost
+// its leading space.
 func (s *hunk) consume(line string) bool {
 	switch {
 	case line[0] == '+' && s.now > 0:
@@ -122,7 +122,7 @@ func (s *hunk) consume(line string) bool {
 	return true
 }
 
-// where describes the position of a hunk in words. It returns "" for the start of a file.
+// where describes the position of a hunk in words. It returns "" for the start of the file.
 func (s *hunk) where(p lang.Printer) string {
 	switch {
 	case s.what != "":
@@ -133,7 +133,7 @@ func (s *hunk) where(p lang.Printer) string {
 	return ""
 }
 
-// headingOf reports whether a line before a hunk contains only the name of the file.
+// headingOf reports whether a line before the first hunk contains nothing but the name of the file.
 func headingOf(line, path string) bool {
 	is := func(name string) bool {
 		_, bare, _ := strings.Cut(name, "/") // path without a/ and b/
@@ -151,14 +151,14 @@ func headingOf(line, path string) bool {
 	return strings.HasPrefix(line, "index ") && strings.Contains(line, "..")
 }
 
-// ReadSpan parses a duration in a user's words, such as "45m" or "2 hours".
+// ReadSpan parses a duration as users write it, such as "45m" or "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
 	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m",
 		"hours", "h", "hour", "h", "seconds", "s")
 	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
 }
 
-// AgentName returns the name of an agent for users, such as "Claude". If a is empty, it returns "the agent".
+// AgentName returns the name of an agent as users know it, such as "Claude". It returns "the agent" if a is empty.
 func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	if a == "" {
 		return p.Text("common.the-agent")
@@ -166,7 +166,7 @@ func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	return strings.ToUpper(string(a[:1])) + ShortLine(string(a[1:]), NameLimit)
 }
 
-// Marked returns the label of a choice, with a tick if the choice is the current one.
+// Marked returns the text of a choice, with a check mark if it is the current choice.
 func Marked(text string, current bool) string {
 	if current {
 		return "✓ " + text
@@ -174,7 +174,7 @@ func Marked(text string, current bool) string {
 	return text
 }
 
-// ChoiceText returns the agent with its model and effort.
+// ChoiceText returns a text such as "Claude · opus · high" for an agent, its model and its effort.
 func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model Model, effort Effort) string {
 	if agent == "" {
 		return p.Text("common.no-agent")
@@ -189,8 +189,7 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 	return strings.Join(parts, " · ")
 }
 
-// ModelText returns the agent with its chosen model, such as "Claude · opus", or the agent alone if no model is
-// chosen.
+// ModelText returns a text such as "Claude · opus" for an agent and its model. It omits the model if that is empty.
 func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) string {
 	if model == "" {
 		return AgentName(p, agent)
@@ -198,7 +197,7 @@ func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) s
 	return ChoiceText(p, agent, model, "")
 }
 
-// Place describes where agents run: in a named sandbox, or on this machine if the name is empty.
+// Place returns a text that says where agents run: in the given sandbox, or on this machine if the name is empty.
 func Place(p lang.Printer, sandbox string) string {
 	if sandbox == "" {
 		return p.Text("common.on-machine")
@@ -206,7 +205,8 @@ func Place(p lang.Printer, sandbox string) string {
 	return p.Text("common.in-sandbox", sandbox)
 }
 
-// BypassLeft describes how long a bypass lasts: "bypass, 12 min left". It returns "" if the bypass is over.
+// BypassLeft returns a text such as "bypass, 12 min left". In bypass mode, agents need no approvals until the given
+// time. BypassLeft returns "" if that time has passed.
 func BypassLeft(p lang.Printer, until, now time.Time) string {
 	left := until.Sub(now)
 	switch {
@@ -218,7 +218,7 @@ func BypassLeft(p lang.Printer, until, now time.Time) string {
 	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
-// WithBypassLeft returns the text for a mode. For a bypass with an end, the text includes the remaining time.
+// WithBypassLeft returns the name of a permission mode. In bypass mode, it adds the remaining time, if that is limited.
 func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
 	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line

@@ -10,23 +10,23 @@ import (
 	"ductor/lang"
 )
 
-// Limits of a message, in UTF-16 units.
+// Maximum lengths of a message, in UTF-16 units.
 const (
-	MessageLimit = 4096 // Telegram's limit
-	CaptionLimit = 1024 // Telegram's limit for the text below a file
-	FullMessage  = 4000 // maximum length of a message if another message follows
+	MessageLimit = 4096 // set by Telegram
+	CaptionLimit = 1024 // set by Telegram, for the text below a file
+	FullMessage  = 4000 // for a message that another message continues
 )
 
-// ShortenPlain cuts s to at most limit UTF-16 units.
+// ShortenPlain shortens s to at most limit UTF-16 units.
 func ShortenPlain(s string, limit int) string { return Shorten(Plain(s), limit).Text }
 
-// ShortLine returns s as a single line of at most limit UTF-16 units.
+// ShortLine returns s on one line and shortened to limit UTF-16 units.
 func ShortLine(s string, limit int) string { return ShortenPlain(OneLine(s), limit) }
 
-// OneLine returns s as a single line: each run of white space becomes one blank.
+// OneLine returns s on one line. Each sequence of white space becomes one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Cut returns at most the first limit characters of s. If it cuts anything, it appends an ellipsis.
+// Cut returns the first limit characters of s, followed by " […]" if that is not all.
 func Cut(s string, limit int) string {
 	n := 0
 	for i := range s {
@@ -37,32 +37,32 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines returns the end of a text, at most `most` UTF-16 units. If possible, the result starts at the beginning
-// of a line.
-func LastLines(text string, most int) string {
+// LastLines returns the end of a text, at most about limit UTF-16 units. If possible, it starts at the beginning of a
+// line.
+func LastLines(text string, limit int) string {
 	runes := []rune(text)
-	if len(runes) <= most/2 || Len(text) <= most {
+	if len(runes) <= limit/2 || Len(text) <= limit {
 		return text
 	}
-	end := string(runes[max(len(runes)-most/2, 0):]) // a character takes at most two units
+	end := string(runes[max(len(runes)-limit/2, 0):]) // a character has at most two units
 	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
 		end = whole
 	}
 	return "…\n" + end
 }
 
-// Unchanged returns s as a Text without markup. Unlike Plain, it does not replace characters that Telegram may
-// change.
+// Unchanged returns s as a Text without formatting. Unlike Plain, it does not replace special characters.
 func Unchanged(s string) Text { return Text{Text: s} }
 
-// ForeignRepository explains that Git does not work in a directory of another user of the machine, and how to fix that.
+// ForeignRepository returns a text that explains why Git does not work in a directory that belongs to another user of
+// the machine, and how to fix that.
 func ForeignRepository(p lang.Printer, dir string) string {
 	dir = Revealed(dir)
 	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
 }
 
-// Revealed returns s in a form that Telegram shows unchanged. It spells out characters that are invisible, look like
-// a space or change the appearance of others, so that users see everything that they allow.
+// Revealed makes all characters of s visible. It replaces characters that are invisible, look like a space or change
+// how others look by escapes such as \u200b. Users can thus see exactly what they approve.
 func Revealed(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
@@ -75,10 +75,10 @@ func Revealed(s string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
-	return Plain(b.String()).Text // so that the caller measures the text as Telegram shows it
+	return Plain(b.String()).Text // with the characters that Telegram shows, so that callers can measure the text
 }
 
-// hidden reports whether a character must be spelled out.
+// hidden reports whether Revealed must replace r by an escape.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == ' ':
@@ -92,14 +92,14 @@ func hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Fingerprint returns a short digest of a text, for storage in place of the text.
+// Fingerprint returns a short hash of a text. It is stored to recognize the text later.
 func Fingerprint(t Text) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %+v", t.Text, t.Entities)
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// AsMessage removes the parts of t that Telegram would not keep. t must not be longer than a message.
+// AsMessage returns t without anything that Telegram would drop. t must fit into one message.
 func AsMessage(t Text) Text {
 	parts := Split(t, MessageLimit)
 	if len(parts) == 0 {
@@ -107,7 +107,7 @@ func AsMessage(t Text) Text {
 	}
 	whole := parts[0].Text
 	for i, p := range parts[1:] {
-		// The message has too many addresses. The links beyond the limit become plain text.
+		// If the message has too many links, the later ones become plain text.
 		whole = Concat(whole, Text{Text: parts[i].Gap + p.Text.Text})
 	}
 	return whole

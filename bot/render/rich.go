@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Telegram's limits for a rich message. A list item and a table row count as blocks.
+// Telegram's limits for one rich message. Each list item and each table row counts as a block, too.
 const (
 	RichLimit   = 32768 // UTF-16 units
 	RichBlocks  = 500
 	richColumns = 20
-	richDepth   = 8 // levels of nesting; Telegram's limit of 16 includes the formatting
+	richDepth   = 8 // maximum nesting of blocks; Telegram allows 16 levels including formatting
 )
 
-// BlockKind is the kind of a block in a rich message, spelled as in the Bot API.
+// BlockKind is the kind of a block in a rich message, named as in the Bot API.
 type BlockKind string
 
 // Kinds of blocks.
@@ -22,19 +22,19 @@ const (
 	Heading   BlockKind = "heading"
 	PreBlock  BlockKind = "pre"
 	Divider   BlockKind = "divider"
-	QuoteOf   BlockKind = "blockquote" // has Blocks
+	QuoteOf   BlockKind = "blockquote" // contains Blocks
 	List      BlockKind = "list"
-	TableOf   BlockKind = "table"   // has Rows
-	Details   BlockKind = "details" // Text stays visible while the details are closed
+	TableOf   BlockKind = "table"   // contains Rows
+	Details   BlockKind = "details" // users can unfold it; Text is always visible
 )
 
-// Block is a block of a rich message.
+// Block is a part of a rich message, such as a paragraph or a table.
 type Block struct {
 	Kind     BlockKind `json:"kind"`
 	Text     Text      `json:"text,omitzero"`
-	Level    int       `json:"level,omitempty"`    // for headings, from 1
-	Language string    `json:"language,omitempty"` // for code
-	Blocks   []Block   `json:"blocks,omitempty"`   // in a quote or in details
+	Level    int       `json:"level,omitempty"`    // of a heading; 1 is the highest
+	Language string    `json:"language,omitempty"` // programming language of PreBlock
+	Blocks   []Block   `json:"blocks,omitempty"`   // content of QuoteOf or Details
 	Items    []Item    `json:"items,omitempty"`
 	Rows     [][]Cell  `json:"rows,omitempty"`
 }
@@ -42,14 +42,14 @@ type Block struct {
 // Item is an item of a list.
 type Item struct {
 	Blocks []Block `json:"blocks"`
-	Number int     `json:"number,omitempty"` // 0 for none
+	Number int     `json:"number,omitempty"` // 0: no number
 	Box    Box     `json:"box,omitempty"`
 }
 
 // Box is the checkbox of a list item.
 type Box int
 
-// Boxes of items.
+// Values of Box.
 const (
 	NoBox Box = iota
 	ToDo
@@ -63,7 +63,7 @@ type Cell struct {
 	Align  string `json:"align"` // left, center or right
 }
 
-// Lay converts a text to blocks. Code and quotes become separate blocks, and the text around them becomes paragraphs.
+// Lay converts a text to blocks. Code and quotes become separate blocks; the text between them becomes paragraphs.
 func Lay(t Text) []Block {
 	var out []Block
 	at := cursor{text: t.Text}
@@ -85,7 +85,7 @@ func Lay(t Text) []Block {
 			out = append(out, Block{Kind: kind, Text: part, Language: language})
 		}
 	}
-	rest := t.Entities // entities that have not ended
+	rest := t.Entities // entities that end after the current position
 	for _, e := range t.Entities {
 		if e.Offset < at.units || e.Kind != Pre && !e.Kind.quote() {
 			continue
@@ -104,18 +104,18 @@ func Lay(t Text) []Block {
 	return out
 }
 
-// trimLines returns t without empty lines at its start and end.
+// trimLines removes empty lines from the start and end of t.
 func trimLines(t Text) Text {
 	from := len(t.Text) - len(strings.TrimLeft(t.Text, "\n"))
 	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))
 }
 
-// Fold returns a block that hides inside until a user opens it.
+// Fold returns a block that shows summary. It unfolds to inside when a user taps it.
 func Fold(summary Text, inside ...Block) Block {
 	return Block{Kind: Details, Text: summary, Blocks: inside}
 }
 
-// extent is a size of blocks in the units that Telegram limits.
+// extent is the size of a block as Telegram limits it.
 type extent struct{ units, blocks int }
 
 func (s extent) within(limit extent) bool { return s.units <= limit.units && s.blocks <= limit.blocks }
@@ -147,8 +147,9 @@ func sizeOf(blocks []Block) (s extent) {
 	return s
 }
 
-// FitBlocks makes blocks fit into a rich message. First it empties the details blocks, from the first on, which does
-// not count as cut. If that is not enough, it replaces the middle of the blocks by left, and returns true for cut.
+// FitBlocks makes blocks fit into one rich message. First, it removes the content of Details blocks, beginning with the
+// first one, until the rest fits. If the message is still too large, FitBlocks replaces its middle by the block left
+// and returns cut = true.
 func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)
@@ -172,7 +173,7 @@ func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	return append(append(headOf(fit, rest), left), tail...), true
 }
 
-// headOf returns the beginning of blocks, as far as room allows.
+// headOf returns as much of the beginning of blocks as fits into room.
 func headOf(blocks []Block, room extent) (out []Block) {
 	for _, b := range blocks {
 		s := b.extent()
@@ -185,9 +186,9 @@ func headOf(blocks []Block, room extent) (out []Block) {
 	return out
 }
 
-// head returns the beginning of a block, as far as room allows.
+// head returns as much of the beginning of a block as fits into room.
 func (b Block) head(room extent) []Block {
-	const least = 64 // minimum units for a part of a block
+	const least = 64 // minimum size of a part in UTF-16 units
 	if room.units < least || room.blocks < 2 {
 		return nil
 	}
@@ -211,8 +212,8 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns the first parts of a block that fit into room, and adds their sizes to s. of returns the size of a
-// part including one block too many.
+// fitting returns the first parts (list items or rows) that fit into room. It adds their sizes to s. of returns the
+// size of a part plus one block.
 func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	for i, p := range parts {
 		part := of(p)
@@ -224,7 +225,7 @@ func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	return parts
 }
 
-// tailOf returns the end of blocks, as far as room allows.
+// tailOf returns as much of the end of blocks as fits into room.
 func tailOf(blocks []Block, room extent) []Block {
 	from := len(blocks)
 	for from > 0 {
@@ -239,7 +240,7 @@ func tailOf(blocks []Block, room extent) []Block {
 	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
 		return out
 	}
-	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // take the end of one long block
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // use the end of a single long block
 		n := Len(b.Text.Text)
 		b.Text = Slice(b.Text, n-room.units, n)
 		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf16"
 )
 
-// Source returns Markdown for a text with entities. Links get their addresses, and code gets fences. Formatting that
-// Markdown lacks, such as an underline, becomes plain text. All other text stays unchanged, even if it looks like
-// Markdown, because users send code without marking it. Entities may overlap and exceed the text.
+// Source converts a Telegram text with entities back to Markdown. Formatting that Markdown lacks, such as underlining,
+// is dropped. Text that looks like Markdown is not escaped, because users often send code without marking it as code.
+// Unlike in other functions of this package, entities may overlap and exceed the text.
 func Source(t Text) string {
 	if len(t.Entities) == 0 {
 		return t.Text
@@ -29,14 +29,15 @@ func Source(t Text) string {
 	return s.String()
 }
 
-// source writes the Markdown of a text.
+// source builds the Markdown of a text.
 type source struct {
 	strings.Builder
 	units []uint16
-	open  []Entity // open styles, outer styles first
+	open  []Entity // styles that are open at the moment, outermost first
 }
 
-// valid returns the non-empty entities of the accepted kinds, sorted from the outside in.
+// valid returns the entities for whose kind of returns true, sorted by offset and outermost first. It limits them to
+// the text and removes white space at their edges. It omits those that are empty then.
 func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	for _, e := range all {
 		from, to := s.place(e.Offset), s.place(e.End())
@@ -54,7 +55,7 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	return some
 }
 
-// place moves an offset into the text and out of a surrogate pair.
+// place moves an offset into the text, and to the end of a surrogate pair if it is inside one.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
 	if at > 0 && at < len(s.units) &&
@@ -66,8 +67,8 @@ func (s *source) place(at int) int {
 
 func (s *source) text(from, to int) string { return string(utf16.Decode(s.units[from:to])) }
 
-// quote writes a quote: "> " before each line, and a blank line after the quote. Without the blank line, the next
-// line would belong to the quote.
+// quote writes a quote, with "> " before each line. A blank line follows, because Markdown would count the next line as
+// a part of the quote otherwise.
 func (s *source) quote(all []Entity, e Entity) {
 	inner := source{units: s.units}
 	inner.write(all, e.Offset, e.End())
@@ -78,7 +79,7 @@ func (s *source) quote(all []Entity, e Entity) {
 	}
 }
 
-// breaks counts consecutive line breaks from an offset on.
+// breaks returns the number of line breaks in a row at an offset.
 func (s *source) breaks(at int) (n int) {
 	for at+n < len(s.units) && s.units[at+n] == '\n' {
 		n++
@@ -93,7 +94,7 @@ func (s *source) ownLine() {
 	}
 }
 
-// write writes the text between two positions. It adds the markup for styles, links and code.
+// write writes the text between two offsets, with the delimiters of styles, links and code.
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0
@@ -130,7 +131,7 @@ func (s *source) write(all []Entity, from, to int) {
 	s.change(nil)
 }
 
-// marks are the Markdown delimiters of styles.
+// marks contains the Markdown delimiter of each style.
 var marks = map[Kind]string{Bold: "**", Italic: "*", Strikethrough: "~~"}
 
 var (
@@ -138,7 +139,7 @@ var (
 	addresses = strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", " ", "%20")
 )
 
-// change closes and opens styles until exactly the styles in want are open.
+// change closes and opens styles so that exactly those in want are open.
 func (s *source) change(want []Entity) {
 	same := 0
 	for same < min(len(want), len(s.open)) && want[same] == s.open[same] {
@@ -153,7 +154,7 @@ func (s *source) change(want []Entity) {
 	s.open = want
 }
 
-// mark returns the delimiter of a style. For a link that shows its own address, it returns "".
+// mark returns the text at the start or end of a style. It returns "" for a link whose text is its address.
 func (s *source) mark(e Entity, end bool) string {
 	switch url := addresses.Replace(e.URL); {
 	case e.Kind != Link:
@@ -169,7 +170,7 @@ func (s *source) mark(e Entity, end bool) string {
 	}
 }
 
-// code writes the code between two positions in backticks. It uses more backticks than the code contains in a row.
+// code writes code in backticks. It uses more backticks than the code contains in a row.
 func (s *source) code(e Entity, from, end int) {
 	text := s.text(from, end)
 	ticks := "`"

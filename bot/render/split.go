@@ -8,26 +8,26 @@ import (
 // Part is one message of a split text.
 type Part struct {
 	Text
-	Gap string // whitespace that was dropped after the part
+	Gap string // white space between this part and the next, which neither contains
 }
 
-// MaxEntities is the number of entities that Telegram keeps in one message. Split never exceeds it.
+// MaxEntities is the maximum number of entities in one message. Telegram drops further ones.
 const MaxEntities = 100
 
-// maxAttributes limits the addresses and languages in one part, in bytes. So a request stays below Telegram's 32768
-// bytes, even with the longest text and the most entities.
+// maxAttributes is the maximum total length of addresses and languages in one part, in bytes. It keeps every request
+// below Telegram's limit of 32768 bytes.
 const maxAttributes = 8 << 10
 
-// Split cuts t into parts of at most limit UTF-16 units (at least 16). Each part is a valid message: it is not empty,
-// and starts and ends with a visible character, except for the indentation of code.
+// Split cuts t into parts of at most limit UTF-16 units, or 16 if limit is less. Each part is a valid message: it is
+// not empty, and it has no white space at its edges, except for the indentation of code.
 //
-// Split cuts at the end of a paragraph if the part is then long enough. Otherwise it cuts at a line, a sentence or a
-// word. It cuts inside a word only if the word fills almost a whole part. If possible, it never cuts inside a
-// displayed character. Entities that are cut continue in the next part. Split also cuts where a message cannot hold
-// more entities; see Carried.
+// Split cuts at the end of a paragraph if the part is long enough then. Otherwise it cuts at the end of a line, a
+// sentence or a word. It cuts inside a word only if the word is almost as long as a whole part. It avoids cutting
+// inside a visible character. A cut entity continues in the next part. Split starts another part earlier if a message
+// cannot hold all entities; see Carried.
 //
-// The texts and gaps of all parts, joined, are t's text from its first visible character on. Appending to t changes
-// only the last part.
+// Joined together, all parts and gaps are the text of t without white space at its start. If text is appended to t,
+// only the last part changes.
 func Split(t Text, limit int) (parts []Part) {
 	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
 	s.skip()
@@ -38,16 +38,16 @@ func Split(t Text, limit int) (parts []Part) {
 	return parts
 }
 
-// splitter moves through a text. entities contains only entities that end after the cursor.
+// splitter splits a text from its start. entities contains only those that end after the cursor.
 type splitter struct {
 	cursor
 	entities []Entity
 	limit    int
-	visible  int // units from the cursor to the first visible character; less than limit
+	visible  int // UTF-16 units from the cursor to the first visible character; less than limit
 }
 
-// skip moves over whitespace and returns it. It stops before the indentation of a line of code, unless the
-// indentation is longer than half a message.
+// skip moves the cursor past white space and returns that. It stops before the indentation of code, unless that is
+// longer than half a part.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
@@ -75,14 +75,14 @@ func (s *splitter) skip() string {
 	return s.text[from:at.bytes]
 }
 
-// pass drops the entities that end at or before unit.
+// pass drops entities that end at or before unit.
 func (s *splitter) pass(unit int) {
 	for len(s.entities) > 0 && s.entities[0].End() <= unit {
 		s.entities = s.entities[1:]
 	}
 }
 
-// codeAt returns the code entity that covers unit, which is at or after the cursor.
+// codeAt returns the code entity that contains unit. unit must not be before the cursor.
 func (s *splitter) codeAt(unit int) (Entity, bool) {
 	for _, e := range s.entities {
 		if e.Offset > unit {
@@ -95,7 +95,7 @@ func (s *splitter) codeAt(unit int) (Entity, bool) {
 	return Entity{}, false
 }
 
-// next removes a part from the front and returns it.
+// next returns the next part and moves the cursor past it.
 func (s *splitter) next() Text {
 	window := s.window(s.limit)
 	if limit := s.budget(); limit < Len(window) {
@@ -112,7 +112,7 @@ func (s *splitter) next() Text {
 	return Text{Text: body, Entities: clip(s.entities, body, start, s.units)}
 }
 
-// window returns the text of the next units from the cursor on. It never ends inside a surrogate pair.
+// window returns the text after the cursor, up to the given number of UTF-16 units. It does not split a surrogate pair.
 func (s *splitter) window(units int) string {
 	w := s.cursor
 	for w.bytes < len(w.text) {
@@ -126,7 +126,8 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget returns the maximum length of the next part, so that a message can hold its entities.
+// budget returns the maximum length of the next part in UTF-16 units. It is less than the limit if a message cannot
+// hold all entities.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {
@@ -140,17 +141,17 @@ func (s *splitter) budget() int {
 	return s.limit
 }
 
-// load is the number and size of a message's entities.
+// load counts the entities of a message.
 type load struct{ count, bytes int }
 
-// add adds e and reports whether a message can hold all entities added so far.
+// add counts e, and reports whether one message can hold all entities counted so far.
 func (l *load) add(e Entity) bool {
 	l.count, l.bytes = l.count+1, l.bytes+len(e.URL)+len(e.Language)
 	return l.count <= MaxEntities && l.bytes <= maxAttributes
 }
 
-// Carried reports whether one message can hold all entities of t. Telegram drops entities beyond MaxEntities, and a
-// request has limited room for addresses.
+// Carried reports whether one message can hold all entities of t. Their number and the total length of their addresses
+// are limited.
 func Carried(t Text) bool {
 	var l load
 	for _, e := range t.Entities {

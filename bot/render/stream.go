@@ -9,43 +9,43 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Stream renders a growing text. At any time, Text returns the Markdown of everything appended so far. Stream renders
-// a block that can no longer change only once, and splits blocks longer than maxBlock. So the work for a long answer
-// is proportional to its length. The zero Stream is ready for use. Not safe for concurrent use.
+// Stream renders Markdown that grows. Text returns the rendering of all Markdown appended so far. Blocks that can no
+// longer change are rendered only once, and blocks longer than maxBlock are split, so that the total time is
+// proportional to the length of the answer. The zero Stream is ready for use. A Stream is not safe for concurrent use.
 type Stream struct {
-	// FileMarks makes Text show the name of the file in place of each FileMark, and hide an incomplete mark at the
-	// end.
+	// FileMarks makes Text show the name of the file in place of each FileMark. Text then omits a mark whose end is
+	// still missing.
 	FileMarks bool
 
 	source []byte
-	done   []byte // the rendered blocks that are final
-	units  int    // UTF-16 length of done
+	done   []byte // rendered text of the blocks that can no longer change
+	units  int    // length of done in UTF-16 units
 	ents   []Entity
 	marks  []mark
-	cached *Text // the last result of Text; nil after a change
-	most   int   // maximum bytes of a block; 0: maxBlock
+	cached *Text // result of Text; nil after a change
+	most   int   // maximum length of a block in bytes; 0: maxBlock
 }
 
-// mark is the start of a top-level block in the source. Everything before it is final.
+// mark is a position in the source at which a top-level block starts. The blocks before it can no longer change.
 type mark struct {
 	source int // start of the block
-	proof  int // end of the block's first line; the mark is valid if the source is at least that long
-	bytes  int // length of done at the mark
+	proof  int // end of the block's first line; the mark is valid while the source contains it
+	bytes  int // length of done at this position
 	units  int
 	ents   int
-	rest   *rest // set if the block is the rest of a longer block
+	rest   *rest // not nil if the block is the rest of a longer one
 }
 
-// rest describes the rest of a block longer than maxBlock.
+// rest describes the second part of a block that was longer than maxBlock.
 type rest struct {
-	fence string // first line of the block if it is code; otherwise empty
-	seam  string // separator between the rendered text and the rest
+	fence string // first line of the block if it is fenced code, such as "```go"; otherwise empty
+	seam  string // white space between the two parts
 }
 
-// maxBlock limits how much of the source is parsed at once, in bytes. Blocks in normal answers are shorter.
+// maxBlock is how many bytes of Markdown are parsed at once. Blocks in normal answers are shorter.
 const maxBlock = 32 << 10
 
-// Append appends md. A piece of md may end anywhere, even inside a character.
+// Append appends Markdown. md may end anywhere, even inside a character.
 func (s *Stream) Append(md string) {
 	if md == "" {
 		return
@@ -54,7 +54,7 @@ func (s *Stream) Append(md string) {
 	s.cached = nil
 }
 
-// Retract removes the last n bytes of the source.
+// Retract removes the last n bytes of the Markdown.
 func (s *Stream) Retract(n int) {
 	if n <= 0 {
 		return
@@ -70,13 +70,13 @@ func (s *Stream) Retract(n int) {
 	s.done, s.units, s.ents = s.done[:last.bytes], last.units, s.ents[:last.ents]
 }
 
-// Len returns the number of bytes of the source.
+// Len returns the length of the Markdown in bytes.
 func (s *Stream) Len() int { return len(s.source) }
 
-// Source returns the current Markdown.
+// Source returns the Markdown.
 func (s *Stream) Source() string { return string(s.source) }
 
-// Text renders the source. The caller may keep the result but must not change it.
+// Text returns the rendering of the Markdown. The caller must not change it.
 func (s *Stream) Text() Text {
 	if s.cached == nil {
 		t := s.render()
@@ -92,7 +92,7 @@ func (s *Stream) last() mark {
 	return s.marks[len(s.marks)-1]
 }
 
-// render renders the source after the last mark. It moves the mark when blocks become final.
+// render renders the source after the last mark. It adds marks for blocks that can no longer change.
 func (s *Stream) render() Text {
 	most := cmp.Or(s.most, maxBlock)
 	for len(s.source)-s.last().source > most {
@@ -105,8 +105,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses the source after the last mark. If it finds final blocks, it moves the mark to their end and returns
-// true. Otherwise r contains the rendering of the text after the mark.
+// advance parses after, which starts at the last mark. If it contains blocks that can no longer change, advance adds a
+// mark after them and returns true. r contains the rendering of the text after the last mark.
 func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(after)
 	raw := append([]byte(fence), after...)
@@ -131,8 +131,8 @@ func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the first line of the code block that continues with after, or "" if after continues none. Without
-// this line, the parser would not recognize the code.
+// fence returns the line that advance must put before after, because after continues a code block that was split. It
+// returns "" if that is not the case.
 func (s *Stream) fence(after []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
 		return rest.fence
@@ -140,8 +140,8 @@ func (s *Stream) fence(after []byte) string {
 	return ""
 }
 
-// divide ends a block that is too long for one parse. after is the beginning of the block. divide ends it at the end
-// of a line or word if possible. The result depends only on the source, not on how Append received it.
+// divide splits a block that is longer than maxBlock, if possible at the end of a line or word. after is its beginning.
+// The result must depend only on the source, not on the pieces in which Append received it.
 func (s *Stream) divide(after []byte) {
 	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
 	part, seam := after, ""
@@ -166,7 +166,7 @@ func (s *Stream) divide(after []byte) {
 	s.marks = append(s.marks, next)
 }
 
-// wholeRunes returns b without an incomplete character at the end.
+// wholeRunes removes an incomplete character from the end of b.
 func wholeRunes(b []byte) []byte {
 	for n := len(b) - 1; n > len(b)-utf8.UTFMax && n > 0; n-- {
 		if utf8.RuneStart(b[n]) {
@@ -179,7 +179,8 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// openFence returns the first line of the code block that is open at the end of a source, or "".
+// openFence returns the first line of the code block at the end of the source if that block is not closed. Otherwise it
+// returns "".
 func openFence(doc ast.Node, source []byte) string {
 	code, ok := doc.LastChild().(*ast.FencedCodeBlock)
 	if !ok || code.Lines().Len() == 0 || code.Lines().At(code.Lines().Len()-1).Stop < len(source) {
@@ -189,9 +190,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start can no longer change, because its first line is complete
-// and the line before it is blank. Everything before that block is final. finalBlock returns nil if that is only the
-// first block.
+// finalBlock returns the last top-level block whose start can no longer change. This is the case if its first line is
+// complete and the line before it is blank. The blocks before it cannot change either. It returns nil if there are none
+// before it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -202,7 +203,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	return nil
 }
 
-// keep appends the blocks of r to the final blocks.
+// keep adds the blocks of r to the blocks that can no longer change.
 func (s *Stream) keep(r *renderer) {
 	t := r.out.blocks()
 	if len(t.Text) == 0 {
@@ -214,7 +215,7 @@ func (s *Stream) keep(r *renderer) {
 	s.units += len(gap) + r.out.units
 }
 
-// gap returns the separator between the final blocks and r's blocks.
+// gap returns the white space between the kept blocks and those of r.
 func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:
@@ -227,7 +228,7 @@ func (s *Stream) gap(r *renderer) string {
 	return "\n"
 }
 
-// joined returns the final blocks followed by the blocks of r.
+// joined returns the kept blocks followed by those of r.
 func (s *Stream) joined(r *renderer) Text {
 	t := r.out.blocks()
 	gap := s.gap(r)
@@ -245,7 +246,7 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset returns the offset in raw of the line that starts at pos in clean. clean is cleanSource of raw.
+// rawOffset converts the offset of a line in clean to its offset in raw. clean must be the result of cleanSource(raw).
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

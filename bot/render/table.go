@@ -9,11 +9,11 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// tables finds tables in paragraphs. Unlike goldmark's own parser, it keeps cells beyond the columns of the header,
-// so that no text is lost.
+// tables recognizes tables in paragraphs. goldmark's own table parser drops cells beyond the number of columns in the
+// header; tables does not.
 type tables struct{}
 
-// table is a block node. Its children are rows, whose children are cells with inlines.
+// table is a block in the syntax tree. Its children are rows, and their children are cells with inline content.
 type table struct {
 	ast.BaseBlock
 	align []align
@@ -45,8 +45,8 @@ func (t *table) Dump(source []byte, level int)     { ast.DumpHelper(t, source, l
 func (t *tableRow) Dump(source []byte, level int)  { ast.DumpHelper(t, source, level, nil, nil) }
 func (t *tableCell) Dump(source []byte, level int) { ast.DumpHelper(t, source, level, nil, nil) }
 
-// Transform implements parser.ParagraphTransformer. A delimiter row and the line above it start a table, if both have
-// the same number of cells. The lines above stay a paragraph.
+// Transform implements parser.ParagraphTransformer. A table starts with a header line and a delimiter line such as
+// "|---|---|", with the same number of cells. Lines before the header stay a paragraph.
 func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Context) {
 	lines, source := node.Lines(), reader.Source()
 	for i := 1; i < lines.Len(); i++ {
@@ -69,7 +69,7 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 	}
 }
 
-// replaceTail inserts t after the first n lines of p, and removes the later lines. If n is 0, it replaces p.
+// replaceTail replaces all lines of p after the first n by t.
 func replaceTail(p *ast.Paragraph, t *table, n int, source []byte) {
 	p.Parent().InsertAfter(p.Parent(), p, t)
 	if n == 0 {
@@ -107,7 +107,7 @@ func parseAligns(s text.Segment, source []byte) []align {
 	return out
 }
 
-// splitRow returns the trimmed cells of a line. An escaped pipe does not end a cell.
+// splitRow returns the cells of a line without white space around them. An escaped pipe does not end a cell.
 func splitRow(s text.Segment, source []byte) []text.Segment {
 	s = s.TrimLeftSpace(source)
 	s = s.TrimRightSpace(source)
@@ -143,7 +143,7 @@ func newRow(cells []text.Segment) *tableRow {
 	return row
 }
 
-// table writes a table in monospace if a phone can show the width, and as lines otherwise.
+// table writes a table in monospace if a phone can show it in full width. Otherwise it writes lines of text.
 func (r *renderer) table(t *table) {
 	rows := r.cells(t)
 	widths := columnWidths(rows)
@@ -158,7 +158,7 @@ func (r *renderer) table(t *table) {
 	r.records(rows)
 }
 
-// cells renders each cell separately.
+// cells returns the rendered cells of a table, by row.
 func (r *renderer) cells(t *table) [][]Text {
 	var rows [][]Text
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
@@ -173,7 +173,7 @@ func (r *renderer) cells(t *table) [][]Text {
 	return rows
 }
 
-// flat returns t on one line with its link addresses as text, for places that cannot have links.
+// flat returns t without formatting and on one line. It writes the addresses of links after their text.
 func flat(t Text) string {
 	var b strings.Builder
 	c := cursor{text: t.Text}
@@ -191,13 +191,13 @@ func flat(t Text) string {
 	return strings.ReplaceAll(b.String(), "\n", " ")
 }
 
-// Table is a table of a Markdown text. Rows contains cells as they are displayed. The first row is the header.
+// Table contains the visible text of a table. The first row is the header.
 type Table struct {
 	Rows  [][]string
-	Right []bool // columns that are right-aligned
+	Right []bool // whether the column with this index is aligned to the right
 }
 
-// Tables returns the tables of a Markdown text, including those in quotes and lists.
+// Tables returns all tables in a Markdown text, including those inside quotes and lists.
 func Tables(src string) []Table {
 	clean := []byte(cleanSource(src))
 	r := &renderer{source: clean, out: &builder{}}

@@ -17,18 +17,18 @@ func Len(s string) int {
 // Fits reports whether t is at most limit UTF-16 units long.
 func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <= limit }
 
-// Plain returns s without formatting. It replaces characters that Telegram would change or drop: tabs by four spaces,
-// control characters by one space, invalid UTF-8 by U+FFFD. Whitespace stays.
+// Plain returns s without formatting. It replaces characters that Telegram would change: a tab by four spaces, control
+// characters by a space, and invalid UTF-8 by U+FFFD. White space stays.
 func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 
-// Styled formats all of s as kind, for kinds without attributes. A text that is only whitespace stays plain. For code
-// with a language, see CodeBlock.
+// Styled returns s with formatting. kind must not need a URL; for code with a language, see CodeBlock. A text that
+// consists only of white space stays unformatted.
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
-// CodeBlock returns s as a block of code. language may be empty.
+// CodeBlock returns s as a code block. language may be empty.
 func CodeBlock(language, s string) Text {
 	if rest, indented := strings.CutPrefix(s, " "); indented && language == "diff" {
-		s = "\u00a0" + rest // Telegram removes leading spaces, so the line would lose its indentation
+		s = "\u00a0" + rest // a non-breaking space, because Telegram would drop a space at the start of the code
 	}
 	return entire(s, Entity{Kind: Pre, Language: language})
 }
@@ -40,8 +40,8 @@ func entire(s string, e Entity) Text {
 	return Text{Text: string(b.buf), Entities: b.entities}
 }
 
-// Wrap formats all of t as kind, in addition to its formatting. A quote replaces inner quotes. Code and Pre replace
-// all other formatting. Other kinds do not apply to code in t.
+// Wrap adds formatting to all of t. A quote replaces quotes inside t. Code and Pre replace all formatting inside t.
+// Other kinds do not apply to code inside t.
 func Wrap(kind Kind, t Text) Text {
 	if kind.raw() {
 		return Styled(kind, t.Text)
@@ -55,7 +55,7 @@ func Wrap(kind Kind, t Text) Text {
 	return Text{Text: string(b.buf), Entities: b.entities}
 }
 
-// Concat joins texts without a separator.
+// Concat joins texts.
 func Concat(texts ...Text) Text {
 	var buf []byte
 	var es []Entity
@@ -71,17 +71,17 @@ func Concat(texts ...Text) Text {
 	return Text{Text: string(buf), Entities: es}
 }
 
-// Slot is the placeholder for a formatted text in a string; see Filled.
+// Slot is a placeholder in a string that Filled replaces by a formatted text.
 const Slot = "\uFFFC"
 
-// Filled returns s without formatting, with t in place of the first Slot.
+// Filled returns s without formatting. It replaces the first Slot by t.
 func Filled(s string, t Text) Text {
 	before, after, _ := strings.Cut(s, Slot)
 	return Concat(Plain(before), t, Plain(after))
 }
 
-// Slice returns the part of t between the UTF-16 offsets from and to. It cuts entities at the offsets. An offset
-// inside a surrogate pair counts as the end of the pair. An offset outside of t counts as the nearest edge.
+// Slice returns the part of t between two UTF-16 offsets, and shortens entities that extend beyond them. An offset
+// inside a surrogate pair means its end, and an offset outside of t means the nearest end of t.
 func Slice(t Text, from, to int) Text {
 	c := cursor{text: t.Text}
 	c.take(from)
@@ -90,7 +90,7 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns the parts of es between the offsets start and end. s is the text between them.
+// clip returns the parts of es between two offsets, relative to start. s is the text between these offsets.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}
@@ -113,8 +113,8 @@ func clip(es []Entity, s string, start, end int) []Entity {
 	return out
 }
 
-// tighten shortens e by the whitespace at its edges, which Telegram would remove. s is e's text. It returns false if
-// nothing is left.
+// tighten excludes white space at the edges of an entity, because Telegram would do so. s is the text of e. It returns
+// false if s consists of white space only.
 func tighten(e Entity, s string) (Entity, bool) {
 	n := len(s)
 	for n > 0 && trimmed(s[n-1]) {
@@ -127,8 +127,8 @@ func tighten(e Entity, s string) (Entity, bool) {
 	return e, e.Length > 0
 }
 
-// Shorten cuts t to at most limit UTF-16 units. If it cuts anything, the last unit is an ellipsis. It does not cut
-// inside a displayed character.
+// Shorten shortens t to at most limit UTF-16 units. A shortened text ends with an ellipsis. Shorten does not cut inside
+// a visible character.
 func Shorten(t Text, limit int) Text {
 	if Fits(t, limit) {
 		return t

@@ -8,31 +8,31 @@ import (
 	"ductor/lang"
 )
 
-// ownTools returns the names of ductor's own tools.
+// ownTools returns the displayed names of the tools that ductor itself offers to agents.
 func ownTools() map[string]lang.Key {
 	return map[string]lang.Key{
 		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",
-		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name of the tool
+		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name for ask_user
 		"list_sessions": "tool.list-sessions", "describe_session": "tool.describe-session",
 		"search_project_history": "tool.search-project-history", "count_project_tokens": "tool.count-project-tokens",
 		"consult_with": "tool.consult-with", "group_think": "tool.group-think", "work_with": "tool.work-with",
 	}
 }
 
-// kinds returns the names for kinds of tools.
+// kinds returns the displayed names of common kinds of tools.
 func kinds() map[string]lang.Key {
 	return map[string]lang.Key{
 		"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web",
 	}
 }
 
-// ToolName returns the name of a tool for users. Common kinds of tools, ductor's own tools, and tools that ask the
-// user have the same name for all agents. Any other tool has the name that its agent uses.
+// ToolName returns the displayed name of a tool. Agents name common tools differently, but users see the same name for
+// all agents. If the tool is not known, ToolName returns name.
 func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)
 	}
-	switch name { // tools with which agents ask their user
+	switch name { // different agents' tools for the same purpose
 	case "AskUserQuestion", "ask_user_question", "ask_user", "request_user_input":
 		return p.Text("tool.ask-user")
 	case "ExitPlanMode", "exit_plan_mode":
@@ -41,7 +41,7 @@ func ToolName(p lang.Printer, name string) string {
 		return p.Text("tool.agent")
 	case "TodoWrite", "todo_write", "todowrite", "write_todos", "update_todo", "update_plan":
 		return p.Text("tool.todo")
-	case "other", "tool": // from an agent that does not name the tool
+	case "other", "tool": // the agent does not say which tool it is
 		return p.Text("tool.other")
 	}
 	if key, shared := kinds()[tools.KindOf(name)]; shared {
@@ -50,8 +50,7 @@ func ToolName(p lang.Printer, name string) string {
 	return name
 }
 
-// Rule returns a rule about a tool in a form for users. For a command, it omits the tool. Otherwise it returns the
-// tool's name with the allowed use.
+// Rule returns a permission rule in words for users, such as a command, or a tool with what it is allowed to do.
 func Rule(p lang.Printer, text string) string {
 	tool, what, about := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	if !about || !strings.HasSuffix(text, ")") {

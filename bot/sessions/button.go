@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of a Screen's buttons.
+// Action is the action in the data of all buttons of this package.
 const Action = "S"
 
 // op is the operation of a button.
@@ -24,47 +24,47 @@ const (
 	opPin     op = "p"
 	opArchive op = "a"
 	opExport  op = "m"
-	opJSON    op = "j" // on older messages: it exported JSON
-	opRename  op = "n" // explains how to rename
-	opTurns   op = "t" // lists the turns at which the session can be forked
-	opFork    op = "f" // the key is the id of a turn
-	opDelete  op = "d" // asks for confirmation
+	opJSON    op = "j" // only in old messages, where it exported JSON
+	opRename  op = "n" // explains how to rename a session
+	opTurns   op = "t" // lists the turns from which users can fork the session
+	opFork    op = "f" // the key is the ID of the turn
+	opDelete  op = "d" // asks the user to confirm
 	opDeleted op = "D"
 
 	opElsewhere op = "e" // lists the user's sessions in other chats
-	opMoving    op = "x" // asks for confirmation
+	opMoving    op = "x" // asks the user to confirm
 	opMove      op = "X"
 
-	opTerminal op = "T" // lists the sessions that agents store
-	opStored   op = "R" // continues a stored session; the key is the agent, the argument the session's id
-	opReported op = "V" // like opStored, on a terminal's report, which stays
+	opTerminal op = "T" // lists the sessions that the agents have stored on this machine
+	opStored   op = "R" // continues such a session; the key is its agent, and the argument its ID
+	opReported op = "V" // like opStored, but answers with a new message
 )
 
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // id of the session or turn
+	key string // usually the ID of the session or turn
 	arg string
 }
 
-// newButton returns a button. It does not check the length of the data, because ids of sessions and turns are short.
+// newButton returns a button. Its data fits in a button if key and arg are short, as the IDs of sessions and turns are.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// storedButton returns a button that continues an agent's stored session. It returns false if the agent's session id
-// is too long for a button.
+// storedButton returns a button that continues a session which an agent has stored. It returns false if the agent's ID
+// of the session is too long for the data of a button.
 func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
 	b := newButton(text, do, string(agent), string(id))
 	return b, len(b.Data) <= tgapi.DataLimit
 }
 
-// OpenButton returns a button that opens the page of a session.
+// OpenButton returns the button "back" to the page of a session.
 func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return newButton(p.Text("common.back"), opOpen, string(id), "")
 }
 
-// listButton returns a button that opens the list of sessions.
+// listButton returns the button "back" to the list of sessions.
 func listButton(p lang.Printer) tgapi.Button {
 	return newButton(p.Text("common.back"), opList, "", listed{}.arg())
 }
@@ -77,15 +77,16 @@ func parseButton(data string) (pressed, bool) {
 	return pressed{op: op(parts[0]), key: parts[1], arg: parts[2]}, true
 }
 
-// listed identifies a page of a list: its number, whether it shows archived sessions, and the search words.
+// listed identifies a page of the list of sessions: its number, whether the list contains archived sessions, and the
+// words that the user searches for.
 type listed struct {
 	page     int
 	archived bool
 	words    string
 }
 
-// wordsCarried limits the search words in a button, in bytes. The other pages of a longer search use only its first
-// words.
+// wordsCarried is the maximum length of the search words in a button, in bytes. If the user searches for more, the
+// buttons to other pages contain only the first words.
 const wordsCarried = 40
 
 func (l listed) arg() string {
@@ -114,7 +115,7 @@ func parseListed(arg string) listed {
 	return l
 }
 
-// changes reports whether a button changes sessions or the current session.
+// changes reports whether the operation needs the permission to change sessions.
 func (o op) changes() bool {
 	switch o {
 	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored, opReported:

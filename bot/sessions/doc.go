@@ -1,4 +1,4 @@
-// Package sessions is the screen of /sessions. It lists and finds the sessions of a chat, opens, renames, pins,
-// archives, forks, exports and deletes them, and moves them from and to a terminal. It returns texts and handles
-// buttons, but sends no messages.
+// Package sessions implements the command /sessions. It lists and finds the sessions of a chat. It opens, renames,
+// pins, archives, forks, exports and deletes them, and it continues sessions of a terminal. It returns texts and
+// handles buttons. It sends no messages.
 package sessions

@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// elsewhere lists the user's sessions in other chats. In a group, it first asks whether all members may read the
-// titles.
-func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, shown shown) (tgapi.Page, error) {
+// elsewhere returns the list of the user's sessions in other chats. In a group, it first asks the user to confirm that
+// all members may read the titles. readers contains the confirmation.
+func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, readers audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	if by.Conversation.Group() && shown != toAll {
+	if by.Conversation.Group() && readers != toAll {
 		return s.askToShow(p, opElsewhere, "0", p.Text("sessions.elsewhere-in-group")), nil
 	}
 	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
@@ -35,12 +35,12 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 		k = append(k, []tgapi.Button{newButton(name, opMoving, string(f.Session.ID), "")})
 	}
 	k = append(k, arrows(page, more, func(sign string, to int) tgapi.Button {
-		return newButton(sign, opElsewhere, strconv.Itoa(to), string(shown))
+		return newButton(sign, opElsewhere, strconv.Itoa(to), string(readers))
 	})...)
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }
 
-// movePage asks for confirmation before it moves a session here from another chat.
+// movePage asks the user to confirm that a session moves from another chat to this one.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	of, err := s.o.Sessions.Own(ctx, by, id)

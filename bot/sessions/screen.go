@@ -17,31 +17,33 @@ import (
 // Options configures a Screen. All fields except Files and SetAway are required.
 type Options struct {
 	Sessions orchestrator.Sessions
-	// Current returns the session that a chat's next message continues, or "".
+	// Current returns the session in which the next message of the conversation starts a turn. It returns "" if that
+	// message starts a new session.
 	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	Now     func() time.Time
 	Lang    *lang.Choices
-	// Files returns a button that lists the states that the session's files can return to. nil: changes are not
-	// recorded.
+	// Files returns a button that lists the restore points of the files that a session changed. It is nil if ductor
+	// does not record the changes.
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	// SetAway records whether the owner is away from the machine's terminals: "on", "off" or "auto". It returns
-	// ErrNotOwner if the user is not an owner, ErrBadChoice for any other word, and ErrNoHooks if no agent could ask
-	// in this chat. It is nil if terminals cannot ask in chats.
+	// SetAway handles "/terminal on", "off" and "auto". These decide whether agents in the owner's terminals ask for
+	// approvals in the chat: always, never, or only while the screen is locked or idle. SetAway returns ErrNotOwner if
+	// the user is not an owner of the bot, ErrBadChoice for other arguments, and ErrNoHooks if no agent can ask in this
+	// chat. It is nil if agents in terminals never ask in chats.
 	SetAway func(by orchestrator.Press, choice string) error
 }
 
-// ErrNoHooks means that no agent in a terminal is configured to ask ductor.
+// ErrNoHooks means that no agent is configured to send ductor its requests for approval from terminals.
 var ErrNoHooks = errors.New("no agent has ductor's hooks")
 
-// Screen lets users manage sessions. A button contains the id of a session or turn, so it works after a restart. Safe
-// for concurrent use.
+// Screen implements the command /sessions. Its buttons contain the IDs of sessions and turns, so they also work after a
+// restart. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/sessions". It lists the sessions. With "archived" it lists archived sessions, and with other
-// words the sessions that contain them.
+// Command handles "/sessions". It lists the sessions of the conversation. With the argument "archived", it lists the
+// archived sessions. Other arguments are words that the listed sessions must contain.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	l := listed{words: strings.TrimSpace(args)}
 	if strings.EqualFold(l.words, "archived") {
@@ -50,7 +52,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return s.list(ctx, by.Conversation, l)
 }
 
-// Rename answers "/rename" by changing the title of the current session.
+// Rename handles "/rename". It changes the title of the current session.
 func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, err := s.o.Current(ctx, by.Conversation)
@@ -70,7 +72,7 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
-// Press handles a press. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
@@ -113,7 +115,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		return tgapi.Answer{Text: say.Text("sessions.how-to-rename")}, nil
 	case opElsewhere:
 		page, _ := tgapi.ButtonNumber(p.key)
-		a.Edit, err = s.elsewhere(ctx, by, page, shown(p.arg))
+		a.Edit, err = s.elsewhere(ctx, by, page, audience(p.arg))
 		return a, err
 	case opMoving:
 		a.Edit, err = s.movePage(ctx, by, id)
@@ -122,7 +124,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		now, err := s.o.Sessions.TakeOver(ctx, by, id)
 		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opTerminal:
-		a.Edit, err = s.stored(ctx, in, shown(p.arg))
+		a.Edit, err = s.stored(ctx, in, audience(p.arg))
 		return a, err
 	case opStored, opReported:
 		return s.resumeStored(ctx, by, p)
@@ -140,7 +142,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 	return s.change(ctx, by, p.op, id)
 }
 
-// change performs an operation after which the page of the session stays open.
+// change handles the buttons after which the message shows the page of the session again.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -175,7 +177,7 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	return a, err
 }
 
-// resumed shows the page of a session that became the current one.
+// resumed returns the page of a session that has become the current one. said is a short notice for the user.
 func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string,
 	err error) (tgapi.Answer, error) {
 	if err != nil {

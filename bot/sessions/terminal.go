@@ -13,11 +13,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// stored lists the sessions that agents store for the working directory of a conversation. In a group, it first asks
-// whether all members may read the list, unless shown contains the answer.
-func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
+// stored returns the list of the sessions that agents have stored for the conversation's directory, for example when
+// the user ran them in a terminal. In a group, it first asks the user to confirm that all members may read the list.
+// readers contains the confirmation.
+func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, readers audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
-	if in.Group() && shown != toAll {
+	if in.Group() && readers != toAll {
 		return s.askToShow(p, opTerminal, "", p.Text("sessions.terminal-in-group")), nil
 	}
 	all, err := s.o.Sessions.Stored(ctx, in)
@@ -46,18 +47,18 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{listButton(p)})}, nil
 }
 
-// askToShow asks the user whether all members of a group may read a list.
+// askToShow asks the user to confirm that all members of a group may read a list.
 func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.Page {
 	yes := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// shown is who may see a list.
-type shown string
+// audience states who may read a list. The zero value means that the user has not confirmed that all members may.
+type audience string
 
-const toAll shown = "all"
+const toAll audience = "all"
 
-// resumeStored continues a session that an agent stores.
+// resumeStored continues a session that an agent has stored.
 func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	now, err := s.o.Sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
@@ -74,13 +75,13 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 	return a, err
 }
 
-// TakeOver returns a button that continues a session of a terminal. It returns false if the session's id is too long
-// for a button.
+// TakeOver returns a button that continues a terminal's session in the chat. It returns false if the agent's ID of the
+// session is too long for the data of a button.
 func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
 	return storedButton(p.Text("terminal.take-over"), opReported, agent, id)
 }
 
-// setAway answers "/terminal on", "off" and "auto".
+// setAway handles "/terminal" with an argument.
 func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	err := orchestrator.ErrBadChoice
@@ -101,8 +102,8 @@ func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, err
 	return render.Plain(p.Text(said[choice])), nil
 }
 
-// Terminal answers "/terminal" with the shell command that resumes the current session. With a word it records
-// whether the owner is away from the machine's terminals; see Options.SetAway.
+// Terminal handles "/terminal". Without an argument, it returns the shell command that continues the current session in
+// a terminal. For the arguments, see Options.SetAway.
 func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args string) (render.Text, error) {
 	if word := strings.ToLower(strings.TrimSpace(args)); word != "" {
 		return s.setAway(by, word)

@@ -13,16 +13,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of a page, in characters.
+// Limits of a page. The lengths of texts are in characters.
 const (
 	titleShown   = 64
 	excerptShown = 160
 	saidShown    = 500
 	perPage      = 8
-	turnsShown   = 200 // turns at which a session can be forked
+	turnsShown   = 200 // number of turns from which users can choose one to fork
 )
 
-// list returns a page of the sessions of a conversation.
+// list returns a page of the list of a conversation's sessions.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l listed) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
@@ -68,7 +68,7 @@ func (s *Screen) head(p lang.Printer, l listed, some bool) string {
 	return p.Text("sessions.none")
 }
 
-// arrows returns the buttons for the previous and the next page.
+// arrows returns the buttons that lead to the previous and the next page.
 func arrows(page int, more bool, button func(sign string, to int) tgapi.Button) tgapi.Keyboard {
 	var row []tgapi.Button
 	if page > 0 {
@@ -83,7 +83,7 @@ func arrows(page int, more bool, button func(sign string, to int) tgapi.Button) 
 	return tgapi.Keyboard{row}
 }
 
-// navigation returns the buttons for other pages and the other lists.
+// navigation returns the buttons that lead to other pages and other lists.
 func (s *Screen) navigation(p lang.Printer, l listed, more bool) tgapi.Keyboard {
 	k := arrows(l.page, more, func(sign string, to int) tgapi.Button {
 		next := l
@@ -105,7 +105,7 @@ func (s *Screen) navigation(p lang.Printer, l listed, more bool) tgapi.Keyboard 
 	return k
 }
 
-// page shows a session.
+// page returns the page of a session.
 func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Session) (tgapi.Page, error) {
 	current, err := s.o.Current(ctx, now.Conversation)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 	return k
 }
 
-// turns lists the messages of a session, newest first. Each has a button that forks the session there.
+// turns returns the list of a session's turns, newest first. The button of a turn forks the session after this turn.
 func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
 	page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
@@ -175,7 +175,7 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	}, nil
 }
 
-// kind describes an entry that is not a turn of the conversation.
+// kind returns a prefix for entries that are not turns, such as questions to other models.
 func kind(p lang.Printer, t orchestrator.Turn) string {
 	model := render.ModelText(p, t.Agent, t.Model)
 	switch t.Entry.Kind {
@@ -204,7 +204,7 @@ func pin(s orchestrator.Session) string {
 
 func (s *Screen) title(p lang.Printer, of orchestrator.Session) string { return Title(p, of.Title) }
 
-// Title returns the title of a session or a turn, or a placeholder if it has none.
+// Title returns the title of a session or turn. If it has none, Title returns a placeholder.
 func Title(p lang.Printer, title string) string {
 	if title == "" {
 		return p.Text("sessions.no-title")
@@ -212,7 +212,7 @@ func Title(p lang.Printer, title string) string {
 	return title
 }
 
-// about describes when a session was last used, its size and its directory.
+// about describes a session in one line: the time of its last use, its size and its directory.
 func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	used := of.Used
 	if used.IsZero() {
@@ -225,7 +225,6 @@ func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	return p.List(append(parts, of.Dir)...)
 }
 
-// ago describes the time since at.
 func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	ago := s.o.Now().Sub(at)
 	if ago < time.Minute {
@@ -234,8 +233,8 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	return p.Text("sessions.ago", p.Rounded(ago))
 }
 
-// Counts describes the number of messages in a session, and their cost if known. It returns "" for a session without
-// messages.
+// Counts describes the size of a session: the number of its messages, their cost and their tokens. It omits unknown
+// values, and returns "" for a new session.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string
 	if of.Totals.Messages > 0 {

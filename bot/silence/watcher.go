@@ -1,5 +1,5 @@
-// Package silence notifies a chat when the agent of a turn has been silent for long. The notice has buttons to stop the
-// turn or to wait.
+// Package silence notifies users if an agent has reported nothing for a long time. The notice has the buttons "Stop",
+// which stops the turn, and "Wait", which removes the notice.
 package silence
 
 import (
@@ -19,19 +19,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action starts the data of the Wait button.
+// Action is the action in the data of the button "Wait".
 const Action = "W"
 
-// Options configures a Watcher. Quiet may be nil.
+// Options configures a Watcher. All fields except Quiet are required.
 type Options struct {
 	Messages *message.Messages
-	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // stops the turn
-	After    func() time.Duration                               // returns the current limit of silence; 0: never notify
-	Quiet    func(at time.Time) bool                            // reports whether notices are silent
+	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // returns a button that stops the turn
+	After    func() time.Duration                               // returns the allowed silence; 0: any
+	Quiet    func(at time.Time) bool                            // reports whether notices make no sound
 	Lang     *lang.Choices
 }
 
-// Watcher watches running turns. Safe for concurrent use.
+// Watcher notifies users of silent agents. It is safe for concurrent use.
 type Watcher struct {
 	opts Options
 
@@ -42,7 +42,7 @@ type Watcher struct {
 // New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.TurnID]*Turn)} }
 
-// Follow starts watching a running turn. It returns nil if notices are disabled.
+// Follow starts to watch a running turn. It returns nil if notices are disabled.
 func (w *Watcher) Follow(t orchestrator.Turn) *Turn {
 	after := w.opts.After()
 	if after <= 0 {
@@ -70,7 +70,8 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID,
 	})
 }
 
-// Press handles the Wait button of a message. It removes the notice.
+// Press handles the button "Wait". It removes the notice, and prevents further notices of the turn. below is the ID of
+// the message with the button, and data is the button's data without Action.
 func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int,
 	data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
@@ -90,45 +91,45 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 	return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 }
 
-// Forget removes the notice of a turn that a previous process may have sent.
+// Forget removes the notice of a turn, in case a previous process has sent it.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 	w.open(turn, in, func() message.Content {
 		return message.Content{Lifecycle: message.DeleteWhenDone}
 	}).Update(outbox.Awaited)
 }
 
-// state describes whether a turn has a notice, and why.
+// state is the state of a turn: it decides whether the chat shows a notice.
 type state int
 
 const (
-	active state = iota // no notice: the agent is active
-	paused              // no notice: the turn waits, but not for the agent
-	silent              // the chat shows the notice
-	waited              // no more notices: a user pressed Wait, or the turn has ended
+	active state = iota // no notice: the agent was active recently
+	paused              // no notice: the turn is paused, or waits for something else than the agent
+	silent              // the notice is shown
+	waited              // no notice any more: a user pressed "Wait", or the turn ended
 )
 
-// Turn watches one turn. A nil Turn does nothing. Calls of Observe must not be concurrent; all other methods are safe
-// for concurrent use.
+// Turn watches one turn. Methods of a nil *Turn do nothing. Observe must not be called concurrently. All other methods
+// are safe for concurrent use.
 type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
-	after   time.Duration // limit of silence
+	after   time.Duration // silence after which users are notified
 	notice  *message.Message
 	timer   *time.Timer
 
 	start        time.Time
-	lastActivity atomic.Int64 // time.Duration since start
-	// needsLock reports whether the next event changes more than lastActivity, because the notice is shown, the turn
-	// is paused or the timer does not run.
+	lastActivity atomic.Int64 // duration since start, in nanoseconds
+	// needsLock is true if Observe must lock mu for all kinds of events. That is the case if a notice is shown, the
+	// turn is paused, or the timer has fired.
 	needsLock atomic.Bool
 
 	mu    sync.Mutex
 	state state
 	asks  cli.Asks
-	tools map[cli.ToolID]string // running tools
+	tools map[cli.ToolID]string // titles of the running tools
 }
 
-// Observe handles an event of the turn. Text, the most frequent event, needs no lock.
+// Observe handles an event of the turn. Events with text, which are the most frequent, usually need no lock.
 func (k *Turn) Observe(ev cli.Event) {
 	if k == nil {
 		return
@@ -154,7 +155,7 @@ func (k *Turn) Observe(ev cli.Event) {
 	}
 }
 
-// noteLocked records an event and returns the state after it.
+// noteLocked records an event and returns the new state.
 func (k *Turn) noteLocked(ev cli.Event) state {
 	k.asks.Note(ev)
 	switch ev := ev.(type) {
@@ -173,11 +174,11 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	return active
 }
 
-// elapsed handles the timer. It shows the notice if the agent was silent for the whole time. Otherwise it restarts
-// the timer for the remaining time.
+// elapsed is called by the timer. If the agent has been silent since the timer started, it shows the notice. Otherwise,
+// it starts the timer again for the rest of the time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
-	k.needsLock.Store(true) // before reading lastActivity, so that no event is missed in between
+	k.needsLock.Store(true) // set it before reading lastActivity, so that no event is missed
 	rest := k.after - (time.Since(k.start) - time.Duration(k.lastActivity.Load()))
 	says := false
 	switch {
@@ -194,7 +195,7 @@ func (k *Turn) elapsed() {
 	}
 }
 
-// content returns the content of the notice.
+// content returns the current content of the notice.
 func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,7 +218,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and prevents further notices.
+// end removes the notice, and prevents further notices if s is waited.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()
@@ -229,7 +230,7 @@ func (k *Turn) end(s state) {
 	}
 }
 
-// Ended removes the notice of a turn that ended.
+// Ended removes the notice, because the turn has ended.
 func (k *Turn) Ended() {
 	if k != nil {
 		k.end(waited)
@@ -237,7 +238,7 @@ func (k *Turn) Ended() {
 	}
 }
 
-// Left stops watching a turn that continues while ductor is not running. The notice stays.
+// Left stops watching the turn. The notice remains, because the turn continues after ductor has ended.
 func (k *Turn) Left() {
 	if k != nil {
 		k.timer.Stop()

@@ -1,5 +1,5 @@
-// Package steps is the screen behind the Steps button of an answer. It lists the agent's steps, and shows the output
-// or diff of a step.
+// Package steps implements the button "Steps" below an answer. It lists the agent's steps in the turn, which are uses
+// of tools and changes of files, and shows the output or the diff of a step.
 package steps
 
 import (
@@ -19,11 +19,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of this screen's buttons. A button contains the ids of a turn and a step, so it works after a
-// restart.
+// Action is the action in the data of all buttons of this package. The data contains the ID of a turn and the number of
+// a step, so the buttons also work after a restart.
 const Action = "L"
 
-// Kinds of buttons. A button without a kind opens the list.
+// Kinds of buttons. A button without a kind sends the list of steps as a new message.
 const (
 	opPage = 'p'
 	opStep = 'n'
@@ -31,13 +31,13 @@ const (
 	opArgs = 'a'
 )
 
-// Screen shows steps. Safe for concurrent use.
+// Screen shows the steps of turns. It is safe for concurrent use.
 type Screen struct {
-	Steps orchestrator.Steps // nil: steps are not stored
+	Steps orchestrator.Steps // nil if ductor does not store steps
 	Lang  *lang.Choices
 }
 
-// Button returns the button that opens the list of a turn.
+// Button returns the button that lists the steps of a turn.
 func Button(p lang.Printer, turn cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: p.Text("steps.button"), Data: data(turn, 0, 0)}
 }
@@ -51,7 +51,8 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press handles a press of a button of the message on. data is the button's data without the action.
+// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
+// without Action.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(data, ":")
@@ -104,7 +105,7 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 	return tgapi.Stale(p), nil
 }
 
-// Limits of texts, in UTF-16 units.
+// Limits of texts, in UTF-16 code units.
 const (
 	listedMost  = 360
 	commandMost = 1000
@@ -112,7 +113,7 @@ const (
 	outputMost  = 1500
 )
 
-// list returns a page of the steps of a turn.
+// list returns one page of the list of a turn's steps.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID,
 	page int) (render.Text, tgapi.Keyboard, error) {
 	p := s.Lang.Of(in.Chat)
@@ -137,9 +138,9 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, pager...), nil
 }
 
-// line returns a step as one line.
-func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.Text {
-	title := render.Styled(render.Code, render.ShortLine(step.Title, most))
+// line describes a step in one line. limit is the maximum length of the step's title.
+func (s *Screen) line(p lang.Printer, step orchestrator.Step, limit int) render.Text {
+	title := render.Styled(render.Code, render.ShortLine(step.Title, limit))
 	if step.Tool == "" {
 		return render.Concat(render.Plain(render.ChangeSign(step.Change)+" "), title)
 	}
@@ -157,7 +158,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 	return render.Concat(name, render.Plain(s.result(p, step)))
 }
 
-// result describes how a tool ended.
+// result describes the result of a tool.
 func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	line := ""
 	switch {
@@ -174,7 +175,7 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	return line
 }
 
-// step shows one tool with its whole command and the last lines of its output.
+// step returns the page of a tool, with the whole command and the end of its output.
 func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (render.Text, tgapi.Keyboard) {
 	bare := step
 	bare.Title = ""
@@ -204,7 +205,7 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
 }
 
-// inputText returns the arguments of a tool, one per line, without the argument that the title shows.
+// inputText returns the arguments of a tool, one per line. It omits the argument that the title shows.
 func inputText(input, title string) string {
 	var lines []string
 	for _, l := range cli.Leaves(json.RawMessage(input)) {
@@ -229,7 +230,7 @@ func (s *Screen) arguments(in orchestrator.ConversationID, on int, step orchestr
 	})}}
 }
 
-// file returns an answer that sends an output or a diff as a file.
+// file returns an answer that sends the output of a tool, or the diff of a changed file, as a file.
 func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
 	p := s.Lang.Of(in.Chat)
 	if strings.TrimSpace(step.Output) == "" {

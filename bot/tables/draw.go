@@ -7,17 +7,18 @@ import (
 	"ductor/bot/render"
 )
 
-// Limits of a picture, in cells.
+// Limits of a picture, in cells. A cell is the space of one character.
 const (
-	widest  = 2 * picture.PhoneColumns // width of a table with many columns; wider cells are broken into lines
-	perCell = 10                       // narrower columns are hard to read
+	widest  = 2 * picture.PhoneColumns // maximum width of a table
+	perCell = 10                       // a column should not be narrower
 	gapWide = 2
-	rowsMax = 160  // lines; the picture shows how many it omits
-	columns = 32   // columns; the picture omits further columns
-	cellMax = 2048 // characters of a cell; the picture omits the rest
+	rowsMax = 160  // lines; the picture omits further lines
+	columns = 32   // the picture omits further columns
+	cellMax = 2048 // characters per cell of the table; the picture omits the rest
 )
 
-// Draw draws a table: a bold header, and a line between rows. Cells that are too wide are broken into lines.
+// Draw draws a table with a bold header and with lines between the rows. If the text of a cell is too wide, it takes
+// several lines.
 func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	t = bounded(t)
 	widths := fit(t)
@@ -25,8 +26,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	for _, w := range widths {
 		total += w
 	}
-	var rows [][]string // lines; each has one string per column
-	var heads []int     // indexes of the lines that start a row
+	var rows [][]string // lines of the picture, with one string per column
+	var heads []int     // indexes of the lines that begin a row of the table
 	for _, row := range t.Rows {
 		heads = append(heads, len(rows))
 		rows = append(rows, lines(row, widths)...)
@@ -67,7 +68,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	return canvas.PNG()
 }
 
-// bounded cuts t to the limits of a picture, with ellipses. So an agent cannot make ductor lay out megabytes.
+// bounded shortens a table to the limits of a picture, and marks omissions with "…". So drawing needs little time, even
+// if an agent writes a huge table.
 func bounded(t render.Table) render.Table {
 	var rows [][]string
 	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {
@@ -84,7 +86,7 @@ func bounded(t render.Table) render.Table {
 	return t
 }
 
-// shortened returns a cell of at most cellMax characters.
+// shortened shortens the text of a cell to cellMax characters.
 func shortened(cell string) string {
 	n := 0
 	for at := range cell {
@@ -95,8 +97,8 @@ func shortened(cell string) string {
 	return cell
 }
 
-// fit returns the width of each column: the width of its cells, or less if the picture would be too wide. The widest
-// columns shrink first.
+// fit returns the widths of the columns. A column is as wide as its widest cell. If the picture would be too wide, the
+// widest columns become narrower.
 func fit(t render.Table) []int {
 	var widths []int
 	for _, row := range t.Rows {
@@ -131,7 +133,7 @@ func sum(widths []int) (n int) {
 	return n
 }
 
-// lines breaks the cells of a row into lines, at blanks if possible.
+// lines breaks the cells of a row into lines, at spaces if possible.
 func lines(row []string, widths []int) [][]string {
 	var out [][]string
 	for i, cell := range row {

@@ -1,4 +1,5 @@
-// Package tables sends the tables of an answer as pictures, in light or dark.
+// Package tables implements the buttons below an answer that contains tables. They send the tables as pictures, in a
+// light or a dark theme.
 package tables
 
 import (
@@ -16,11 +17,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of this screen's buttons. A button contains the id of a turn and a theme, so it works after a
-// restart.
+// Action is the action in the data of all buttons of this package. The data contains a theme and the ID of a turn, so
+// the buttons also work after a restart.
 const Action = "T"
 
-// maxPictures is the maximum number of tables in an answer to a press, because an album cannot have more pictures.
+// maxPictures is the maximum number of tables that a button sends. An album cannot contain more pictures.
 const maxPictures = 10
 
 // Answers finds the answers of turns.
@@ -30,16 +31,16 @@ type Answers interface {
 	AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error)
 }
 
-// Screen sends tables as pictures. Safe for concurrent use.
+// Screen sends tables as pictures. It is safe for concurrent use.
 type Screen struct {
 	Answers  Answers
 	Messages *message.Messages
-	Spool    *message.Spool // nil: send no pictures
+	Spool    *message.Spool // if nil, no pictures are sent
 	Scrub    *tgapi.Scrubber
 	Lang     *lang.Choices
 }
 
-// Row returns the buttons below an answer with tables, or nil if it has none.
+// Row returns the buttons for an answer with tables. It returns nil for an answer without tables.
 func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	if !strings.Contains(answer, "|") || len(render.Tables(answer)) == 0 {
 		return nil
@@ -50,7 +51,8 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
 }
 
-// Press handles a press on a message of in.
+// Press handles a button of this package. below is the ID of the message with the button, and data is the button's data
+// without Action.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int,
 	data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)

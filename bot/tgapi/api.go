@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// API calls the Bot API methods that send nothing to a chat: polling, getMe, the menu, files. ductor has its own
-// client for them, because go-telegram/bot cannot call getUpdates separately.
+// API makes requests to those Bot API methods that send nothing to a chat: polling, getMe, the menu of commands, and
+// files. It exists because the library go-telegram/bot, which Client uses, cannot poll on demand.
 //
-// The errors contain neither the token nor any URL, because every URL of the Bot API contains the token.
+// Its errors never contain a URL, because each URL of the Bot API contains the bot token.
 type API struct {
 	base   string // without a trailing slash
 	token  string
-	files  string // directory where a server with --local stores files; empty for any other server
+	files  string // for a self-hosted server with --local: directory with its files; otherwise empty
 	client *http.Client
 }
 
-// KeepsFiles makes Fetch open files below dir instead of requesting them from the server. Call it before other
-// methods.
+// KeepsFiles sets the directory in which a self-hosted Bot API server with --local stores files. Fetch then opens files
+// there instead of downloading them. Call it before any other method.
 func (a *API) KeepsFiles(dir string) { a.files = dir }
 
-// AnswerError is an error returned by the Bot API.
+// AnswerError is an error that the Bot API returned.
 type AnswerError struct {
 	Method      string
-	Code        int // the HTTP status if the response is not from the Bot API
+	Code        int // the HTTP status if the Bot API sent no error code
 	Description string
 	RetryAfter  time.Duration
 }
@@ -43,10 +43,10 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Description)
 }
 
-// bodyLimit limits a response, in bytes. 100 updates of maximum size are much smaller.
+// bodyLimit is the maximum size of a response in bytes. 100 large updates are much smaller.
 const bodyLimit = 32 << 20
 
-// Call sends params as JSON and decodes the result into result, which may be nil.
+// Call makes a request. It sends params as JSON, and decodes the result into the pointer result, which may be nil.
 func (a *API) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
-// decodeAnswer decodes the result of a response into result, which is a pointer or nil.
+// decodeAnswer decodes the result of a response into the pointer result, which may be nil.
 func decodeAnswer(method string, status int, data []byte, result any) error {
 	answer := struct {
 		OK          bool   `json:"ok"`
@@ -106,10 +106,11 @@ func decodeAnswer(method string, status int, data []byte, result any) error {
 	return nil
 }
 
-// Local reports whether Fetch opens files instead of requesting them.
+// Local reports whether Fetch opens files on this machine; see KeepsFiles.
 func (a *API) Local() bool { return a != nil && a.files != "" }
 
-// Fetch opens the content of a file with the path that getFile returned. The caller closes it.
+// Fetch returns the content of a file. path is the path that the method getFile returned. The caller must close the
+// file.
 func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	if a.Local() && filepath.IsAbs(path) {
 		return a.open(path)
@@ -133,9 +134,9 @@ func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// open opens a file that the server stores below files. It rejects a path that does not exist, or leaves the
-// directory through a link. The server may use another path for the directory, for example in a container. So open
-// uses only the part of the path that starts with the token.
+// open opens a file in the directory of a self-hosted Bot API server. It rejects links that lead out of the directory.
+// The server may know the directory under another path, for example in a container. In that case, open uses the part of
+// the path that starts with the bot token.
 func (a *API) open(path string) (io.ReadCloser, error) {
 	refused := func(why string) error {
 		return &AnswerError{Method: "open file", Code: http.StatusNotFound, Description: why}
@@ -153,7 +154,7 @@ func (a *API) open(path string) (io.ReadCloser, error) {
 		return nil, refused("telegram.api_files cannot be opened")
 	}
 	defer root.Close()
-	// Do not block: a pipe may have no writer.
+	// Without O_NONBLOCK, opening a named pipe would block.
 	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, refused("it cannot be opened below telegram.api_files")
@@ -172,7 +173,7 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// WithoutURL removes the address from an error of net/http, because the address contains the token.
+// WithoutURL removes the URL from an error of net/http, because the URL contains the bot token.
 func WithoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -181,8 +182,8 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// NewAPI returns an API. Its HTTP client has no timeout, because a long poll may take a minute and every call has a
-// deadline in its context. The client does not follow redirects, because their errors would contain the address.
+// NewAPI returns an API. Its HTTP client has no timeout: long polls take up to a minute, and each request has a
+// deadline in its context. It does not follow redirects, because the error of a redirect would contain the URL.
 func NewAPI(base, token string, transport http.RoundTripper) *API {
 	return &API{base: strings.TrimRight(base, "/"), token: token, client: &http.Client{
 		Transport:     transport,
@@ -190,7 +191,7 @@ func NewAPI(base, token string, transport http.RoundTripper) *API {
 	}}
 }
 
-// TokenRefused reports whether err means that Telegram does not know the token.
+// TokenRefused reports whether err means that Telegram rejected the bot token.
 func TokenRefused(err error) bool {
 	var no *AnswerError
 	return errors.As(err, &no) && (no.Code == http.StatusUnauthorized || no.Code == http.StatusNotFound)

@@ -21,20 +21,21 @@ type ClientOptions struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
 	Transport http.RoundTripper // default: NewTransport("")
-	Timeout   time.Duration     // for each call; default: 30 s
-	Scrub     *Scrubber         // default: removes only the token
+	Timeout   time.Duration     // for each request; default: 30 s
+	Scrub     *Scrubber         // removes secrets from everything that is sent; default: only the bot token
 }
 
-// Client makes the calls that show something in a chat. Each call is one HTTP request. Client neither waits for a
-// budget nor retries; the Outbox does. Errors are *CallError and do not contain the token. An edit that changes
-// nothing is a success. Safe for concurrent use.
+// Client sends, edits and deletes messages. Each method makes one HTTP request. It does not observe rate limits and
+// does not retry; package outbox does. Errors are of type *CallError and never contain the bot token. An edit that
+// changes nothing succeeds. "Idempotent" in the comment of a method means that a repeated request has no further
+// effect. A Client is safe for concurrent use.
 type Client struct {
 	api     *telegram.Bot
 	timeout time.Duration
 	scrub   *Scrubber
 }
 
-// NewClient validates o and returns a Client. It makes no call.
+// NewClient returns a Client. It makes no request.
 func NewClient(o ClientOptions) (*Client, error) {
 	if o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n/?#") {
 		return nil, errors.New("the Telegram token is empty or malformed")
@@ -61,7 +62,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	w := newWire(o.Transport)
 	api, err := telegram.New(o.Token, telegram.WithSkipGetMe(), telegram.WithHTTPClient(0, w),
 		telegram.WithServerURL(strings.TrimRight(o.APIBase, "/")),
-		telegram.WithErrorsHandler(func(error) {}), // closing a response body that was read completely can be ignored
+		telegram.WithErrorsHandler(func(error) {}), // errors from closing a response are harmless
 	)
 	if err != nil {
 		return nil, errors.New("make the Telegram client: " + o.Scrub.String(err.Error()))
@@ -69,10 +70,10 @@ func NewClient(o ClientOptions) (*Client, error) {
 	return &Client{api: api, timeout: o.Timeout, scrub: o.Scrub}, nil
 }
 
-// Scrubber returns the scrubber that removes secrets from everything that c sends.
+// Scrubber returns the Scrubber that removes secrets from everything that the client sends.
 func (c *Client) Scrubber() *Scrubber { return c.scrub }
 
-// Edit replaces the text and keyboard of a message. A nil keyboard removes the buttons. Idempotent.
+// Edit replaces the text and the buttons of a message. If k is nil, the message gets no buttons. Idempotent.
 func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error {
 	t = c.scrub.Text(t)
 	p := &telegram.EditMessageTextParams{
@@ -82,13 +83,13 @@ func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Tex
 	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }
 
-// EditKeyboard replaces the buttons of a message. A nil keyboard removes them. Idempotent.
+// EditKeyboard replaces the buttons of a message. If k is nil, it removes them. Idempotent.
 func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error {
 	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message, ReplyMarkup: markup(k)}
 	return unchanged(call(ctx, c, "editMessageReplyMarkup", c.api.EditMessageReplyMarkup, p))
 }
 
-// Delete deletes a message. It returns nil if the message no longer exists. Idempotent.
+// Delete deletes a message. It returns nil if the message does not exist. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{
 		ChatID: chat, MessageID: message,
@@ -99,17 +100,17 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 	return err
 }
 
-// Typing shows "typing…" for some seconds. Idempotent.
+// Typing shows "typing…" in a chat for a few seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// Typing must name the General topic of a forum, which messages must not.
+		// Unlike messages, it needs the ID of the General topic of a group.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
 
-// Draft shows text as the draft with the given id, which must not be 0. A draft is a preview in a private chat, with
-// a Stop button. It disappears when a message comes, or after 30 s. Idempotent. If the server does not support
-// drafts, the fault is NoMethod.
+// Draft shows text as the draft with the given ID, which must not be 0. A draft is a preview with a Stop button in a
+// private chat. It disappears after 30 s, or when the bot sends a message. If the server does not support drafts, the
+// fault is NoMethod. Idempotent.
 func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id int64, t render.Text) error {
 	t = c.scrub.Text(t)
 	return missing(call(ctx, c, "sendMessageDraft", c.api.SendMessageDraft, &telegram.SendMessageDraftParams{
@@ -118,7 +119,7 @@ func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id i
 	}))
 }
 
-// React puts an emoji on a message. An empty emoji removes the reaction. Idempotent.
+// React adds an emoji reaction to a message. If emoji is empty, it removes the reaction. Idempotent.
 func (c *Client) React(ctx context.Context, chat int64, message int, emoji string) error {
 	p := &telegram.SetMessageReactionParams{ChatID: chat, MessageID: message}
 	if emoji != "" {
@@ -129,27 +130,27 @@ func (c *Client) React(ctx context.Context, chat int64, message int, emoji strin
 	return call(ctx, c, "setMessageReaction", c.api.SetMessageReaction, p)
 }
 
-// AnswerCallback answers a press, so that the client stops showing the button as waiting. text has at most 200
-// characters and may be empty. Idempotent.
+// AnswerCallback ends the loading animation of a button that a user pressed, and shows a text of at most 200
+// characters, unless it is empty. Idempotent.
 func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
 	return call(ctx, c, "answerCallbackQuery", c.api.AnswerCallbackQuery, p)
 }
 
-// call makes one request with p within the client's timeout, and classifies the result.
+// call makes a request with the default timeout.
 func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
 	p *P) error {
 	_, err := send(ctx, c, method, do, p)
 	return err
 }
 
-// send is call for methods that return a message. It returns the message's id.
+// send is like call, for requests that return a message. It returns the ID of that message.
 func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
 	p *P) (message int, err error) {
 	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
 
-// sendWithin is send with its own timeout.
+// sendWithin is like send, with another timeout.
 func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, method string,
 	do func(context.Context, *P) (R, error), p *P) (message int, err error) {
 	caller := ctx
@@ -162,7 +163,7 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 	return t.message, nil
 }
 
-// faultOfCall classifies an error of a call.
+// faultOfCall returns the fault of a request that failed. caller is the context of the caller, without the timeout.
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
@@ -184,8 +185,8 @@ func unchanged(err error) error {
 	return err
 }
 
-// replyTo returns the parameters for a reply to a message, or nil for 0. Telegram sends the reply even if that
-// message is gone.
+// replyTo returns the parameters for a reply to a message, or nil if message is 0. If that message was deleted,
+// Telegram sends the reply as an ordinary message.
 func replyTo(message int) *models.ReplyParameters {
 	if message == 0 {
 		return nil
@@ -193,7 +194,7 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread returns the topic for a send: 0 for the General topic of a forum, which sends must not name.
+// thread returns the topic ID in a request that sends a message. For the General topic of a group, it must be 0.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0
@@ -219,8 +220,8 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup returns the buttons of k. For an empty keyboard it returns an untyped nil, because the library would send a
-// typed nil as "null", which Telegram rejects.
+// markup returns the buttons in the library's format. For no buttons, it must return an untyped nil: the library would
+// send a typed nil as "null", which Telegram rejects.
 func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil
@@ -235,14 +236,14 @@ func markup(k Keyboard) models.ReplyMarkup {
 	return &models.InlineKeyboardMarkup{InlineKeyboard: rows}
 }
 
-// Pin pins a message without a sound. Idempotent, but each call adds a service message to the chat.
+// Pin pins a message without notifying users. Idempotent, except that each request adds a service message to the chat.
 func (c *Client) Pin(ctx context.Context, chat int64, message int) error {
 	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage, &telegram.PinChatMessageParams{
 		ChatID: chat, MessageID: message, DisableNotification: true,
 	}))
 }
 
-// Unpin undoes Pin. Idempotent.
+// Unpin unpins a message. Idempotent.
 func (c *Client) Unpin(ctx context.Context, chat int64, message int) error {
 	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage, &telegram.UnpinChatMessageParams{
 		ChatID: chat, MessageID: message,

@@ -1,4 +1,3 @@
-// Package tgapi makes the calls of Telegram's Bot API, classifies their errors, and removes secrets from their
-// content. It is the only package that imports a library for Telegram. It does not wait for budgets and does not
-// retry calls.
+// Package tgapi makes requests to Telegram's Bot API, classifies their errors, and removes secrets from everything that
+// is sent. No other package imports a Telegram library. This package does not observe rate limits and does not retry.
 package tgapi

@@ -12,42 +12,42 @@ import (
 	"ductor/cli"
 )
 
-// FaultKind classifies errors of Telegram calls by how ductor reacts.
+// FaultKind classifies the errors of requests by how ductor reacts to them.
 type FaultKind string
 
-// Kinds of fault. NoFault is the zero value.
+// Values of FaultKind. The zero value is NoFault.
 const (
 	NoFault      FaultKind = ""
-	RateLimited  FaultKind = "rate-limited" // RetryAfter is the time to wait
-	NotModified  FaultKind = "not-modified" // the edit changed nothing, which is a success
+	RateLimited  FaultKind = "rate-limited" // try again after RetryAfter
+	NotModified  FaultKind = "not-modified" // an edit changed nothing; this counts as success
 	MessageGone  FaultKind = "message-gone" // deleted, or too old to be edited
 	TopicGone    FaultKind = "topic-gone"
-	NoTopics     FaultKind = "no-topics" // the chat has no topics
+	NoTopics     FaultKind = "no-topics" // this chat has no topics
 	NoTopicRight FaultKind = "no-topic-right"
-	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, or no right to write
-	ChatMoved    FaultKind = "chat-moved" // a group became the supergroup Fault.MovedTo
+	ChatGone     FaultKind = "chat-gone"  // the bot may not write to the chat, or the chat does not exist
+	ChatMoved    FaultKind = "chat-moved" // the group became a supergroup with the ID MovedTo
 	TooLong      FaultKind = "too-long"
-	BadRequest   FaultKind = "bad-request" // permanently rejected
-	NoMethod     FaultKind = "no-method"   // the server is too old for the method
+	BadRequest   FaultKind = "bad-request" // rejected; a retry would not help
+	NoMethod     FaultKind = "no-method"   // the server does not know the method
 	Unauthorized FaultKind = "unauthorized"
-	Conflict     FaultKind = "conflict" // another program polls, or a webhook is set
-	ServerFault  FaultKind = "server"   // a problem at Telegram
-	NotSent      FaultKind = "not-sent" // the request was not sent, so a retry is safe
-	UnknownFault FaultKind = "unknown"  // the request was sent but not answered, so it may have had an effect
+	Conflict     FaultKind = "conflict" // another program polls with the same bot token, or a webhook is set
+	ServerFault  FaultKind = "server"   // an error of the server
+	NotSent      FaultKind = "not-sent" // the request did not reach the server, so a retry is safe
+	UnknownFault FaultKind = "unknown"  // there was no response, so the request may have had an effect
 	Cancelled    FaultKind = "cancelled"
-	OtherFault   FaultKind = "other" // the error did not come from a Client
+	OtherFault   FaultKind = "other" // not an error of a Client
 )
 
-// Fault is a classified error. Description is Telegram's; it is empty if Telegram did not answer.
+// Fault describes why a request failed. Description comes from Telegram; it is empty if there was no response.
 type Fault struct {
 	Kind        FaultKind
 	RetryAfter  time.Duration
-	Code        int // Telegram's error code or the HTTP status; 0 if Telegram did not answer
+	Code        int // error code or HTTP status; 0 if there was no response
 	Description string
-	MovedTo     int64 // the new id of the chat for ChatMoved; otherwise 0
+	MovedTo     int64 // only for ChatMoved: the new ID of the chat
 }
 
-// CallError is the error of a failed call. Its text never contains the token.
+// CallError is the error of a request. Its text never contains the bot token.
 type CallError struct {
 	Method string
 	Fault  Fault
@@ -55,14 +55,14 @@ type CallError struct {
 	cause  error
 }
 
-// Error returns the failed method and the reason, in one line.
+// Error implements error.
 func (e *CallError) Error() string { return "telegram " + e.Method + ": " + e.text }
 
-// Unwrap returns the cause, for errors.Is with context errors.
+// Unwrap returns a context error, or nil.
 func (e *CallError) Unwrap() error { return e.cause }
 
-// FaultOf classifies err. It returns NoFault for nil, Cancelled for a bare context error, and OtherFault for an error
-// that did not come from a Client.
+// FaultOf returns the fault of an error. The fault of nil is NoFault. For errors that do not come from a Client, it is
+// Cancelled if they are context errors, and otherwise OtherFault.
 func FaultOf(err error) Fault {
 	var call *CallError
 	switch {
@@ -76,7 +76,7 @@ func FaultOf(err error) Fault {
 	return Fault{Kind: OtherFault, Description: err.Error()}
 }
 
-// reply is the envelope of every response of the Bot API.
+// reply is the common part of all responses of the Bot API.
 type reply struct {
 	OK          bool   `json:"ok"`
 	Description string `json:"description"`
@@ -87,8 +87,8 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// classifyReply classifies a response that is not ok. status is the HTTP status, which is used if the error code is
-// missing.
+// classifyReply returns the fault for an error response of the Bot API. It uses the HTTP status if the response has no
+// error code.
 func classifyReply(status int, r reply) Fault {
 	code := r.ErrorCode
 	if code == 0 {
@@ -105,8 +105,8 @@ func classifyReply(status int, r reply) Fault {
 	return f
 }
 
-// classifyPage classifies a response from a gateway instead of the Bot API. The gateway may have forwarded the call
-// before it failed, so the call may have had an effect.
+// classifyPage returns the fault for a response that did not come from the Bot API but from a gateway in between. The
+// gateway may have forwarded the request, so the request may have had an effect.
 func classifyPage(status int) Fault {
 	f := classifyReply(status, reply{Description: http.StatusText(status)})
 	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {
@@ -120,7 +120,7 @@ func kindOf(code int, description string) FaultKind {
 	case code == http.StatusTooManyRequests:
 		return RateLimited
 	case code == http.StatusUnauthorized, code == http.StatusNotFound && description == "not found":
-		// Telegram answers "404 Not Found" both to a malformed token and to an unknown method.
+		// Telegram returns "404 Not Found" for an invalid token, and also for an unknown method.
 		return Unauthorized
 	case code == http.StatusConflict:
 		return Conflict
@@ -141,7 +141,8 @@ func kindOf(code int, description string) FaultKind {
 	return BadRequest
 }
 
-// badRequests maps the texts of code 400, which Telegram uses for all rejections, to kinds of faults.
+// badRequests contains the fault for each known description of error code 400. Telegram uses this code for most
+// rejections.
 var badRequests = []struct {
 	text string
 	kind FaultKind
@@ -173,8 +174,8 @@ var badRequests = []struct {
 	{"text is too long", TooLong},
 }
 
-// NewCallError returns the error of a call of method with the fault f. cause may be nil. The error's text has at most
-// 400 bytes, and contains none of scrub's secrets. The error wraps cause only if it is a context error.
+// NewCallError returns the error of a request to method with the given fault. cause may be nil; it can be unwrapped
+// only if it is a context error. The text of the error has at most 400 bytes, and scrub removes secrets from it.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
 	if text == "" && cause != nil {
@@ -187,7 +188,7 @@ func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallErr
 	return &CallError{Method: method, Fault: f, text: cli.Shorten(scrub.String(text), 400), cause: plainCause(cause)}
 }
 
-// plainCause reduces an error to those errors that callers check, so that the chain contains no secrets.
+// plainCause returns err if it is a context error, and otherwise nil. Other errors could contain secrets.
 func plainCause(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -197,7 +198,7 @@ func plainCause(err error) error {
 	return nil
 }
 
-// TroubleOf classifies an error of a Client for the outbox.
+// TroubleOf tells the outbox how to react to an error of a Client.
 func TroubleOf(err error) outbox.Trouble {
 	switch f := FaultOf(err); f.Kind {
 	case RateLimited:

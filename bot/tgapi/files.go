@@ -14,30 +14,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Files is a message with one file, or an album of 2 to 10 files that are either all pictures or all documents.
+// Files is a message with one file, or an album. An album has 2 to 10 files, which are all pictures or all documents.
 type Files struct {
 	To       orchestrator.ConversationID
 	Files    []File
 	Caption  render.Text // below the first file; at most 1024 UTF-16 units
-	Keyboard Keyboard    // only for a single file, because an album has no buttons
+	Keyboard Keyboard    // only for a single file; albums cannot have buttons
 	ReplyTo  int
 	Silent   bool
 }
 
-// File is a file to send: at most 50 MB, or 10 MB for a picture. The client reads all of Content into memory.
+// File is a file to send. Its maximum size is 50 MB, or 10 MB for a picture. It is read into memory completely.
 type File struct {
 	Name    string
 	Content io.Reader
-	Plain   string // a text instead of Content; the client removes secrets from it
-	Size    int64  // size of Content in bytes
-	Picture bool   // send as a picture
-	Caption string // below a later file of an album
+	Plain   string // text to send instead of Content; secrets are removed from it
+	Size    int64  // length of Content in bytes
+	Picture bool   // send as a picture, not as a document
+	Caption string // for files of an album, except the first
 }
 
-// slowest is the lowest supported upload speed, in bytes per second.
+// slowest is the slowest upload speed for which the timeout is sufficient, in bytes per second.
 const slowest = 64 << 10
 
-// SendFiles sends f and returns the id of the new message, or of an album's first message. It is not idempotent.
+// SendFiles sends a message with files, and returns its ID, or that of the first message of an album. Not idempotent.
 func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	var size int64
 	for i := range f.Files {
@@ -67,8 +67,8 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	})
 }
 
-// album returns the request for an album. It names the parts like the files, because Telegram uses these names for
-// documents.
+// album returns the parameters of an album. The attachments are named like the files, because Telegram shows these
+// names.
 func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent,

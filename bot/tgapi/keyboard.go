@@ -8,52 +8,51 @@ import (
 	"ductor/bot/render"
 )
 
-// Button is an inline button. A press returns Data, which has at most DataLimit bytes.
+// Button is a button below a message. When a user presses it, Telegram sends Data to the bot, at most DataLimit bytes.
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"data"`
 }
 
-// Keyboard contains the rows of buttons below a message. nil means no buttons.
+// Keyboard contains the buttons below a message, in rows.
 type Keyboard [][]Button
 
-// DataLimit is Telegram's limit for the data of a button, in bytes.
+// DataLimit is Telegram's maximum length of a button's data, in bytes.
 const DataLimit = 64
 
-// ButtonData returns the data of a button: its action, and a text that the handler of the action parses. It returns
-// false if the data is too long for a button.
+// ButtonData returns data for a button. action selects the handler, which gets what. ButtonData returns false if the
+// data is too long.
 func ButtonData(action, what string) (string, bool) {
 	data := action + ":" + what
 	return data, len(data) <= DataLimit
 }
 
-// NewButton returns a button. The caller guarantees that the data fits.
+// NewButton returns a button. The caller must make sure that its data is not too long.
 func NewButton(text, action, what string) Button {
 	data, _ := ButtonData(action, what)
 	return Button{Text: text, Data: data}
 }
 
-// Digest returns a short digest of a name, for use in buttons where the name may be too long.
+// Digest returns a short hash of a name, for the data of a button that has no space for the name itself.
 func Digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
 
-// ButtonNumber parses a small number in a button's data. It accepts only the output of strconv.Itoa.
+// ButtonNumber parses a number in a button's data. It accepts only numbers from 0 to 999 as strconv.Itoa writes them.
 func ButtonNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
 }
 
-// rowColumns is the width of the labels in one row on a phone. Telegram makes all buttons of a row equally wide and
-// cuts longer labels. buttonColumns is the width of each button's border.
+// rowColumns is how many columns of text a phone shows in one row of buttons. Telegram makes all buttons of a row
+// equally wide, and cuts longer texts. buttonColumns is the width of a button's edges.
 const (
 	rowColumns    = 42
 	buttonColumns = 2
 )
 
-// fitted returns the keyboard, with rows split if a phone would cut their labels. In some languages the labels are
-// longer.
+// fitted splits rows whose texts a phone would cut. In some languages, the texts are longer.
 func (k Keyboard) fitted() Keyboard {
 	rows := make(Keyboard, 0, len(k))
 	for _, row := range k {

@@ -14,13 +14,13 @@ import (
 type Message struct {
 	To       orchestrator.ConversationID
 	Text     render.Text    // at most 4096 UTF-16 units
-	Rich     []render.Block // instead of Text; nil for an ordinary message
+	Rich     []render.Block // for a rich message, instead of Text; otherwise nil
 	Keyboard Keyboard
-	ReplyTo  int  // the message to reply to; 0 for none; Telegram sends the reply even if that message is gone
-	Silent   bool // send without a sound
+	ReplyTo  int  // ID of the message to reply to; 0: no reply; if that message was deleted, Telegram ignores ReplyTo
+	Silent   bool // do not notify users
 }
 
-// Send sends m and returns the id of the new message. It is not idempotent.
+// Send sends a message and returns its ID. Not idempotent.
 func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	if m.Rich != nil {
 		return c.sendRich(ctx, m)
@@ -34,7 +34,7 @@ func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	return send(ctx, c, "sendMessage", c.api.SendMessage, p)
 }
 
-// sendRich sends a rich message. If the server does not support them, the fault is NoMethod.
+// sendRich sends a rich message. If the server does not support rich messages, the fault is NoMethod.
 func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	p := &telegram.SendRichMessageParams{
 		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic), RichMessage: c.rich(m.Rich),
@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing replaces the error by NoMethod if Telegram does not know the method. The token must be valid: other calls
-// succeed.
+// missing replaces the fault of "404 Not Found" by NoMethod. Telegram returns 404 for an invalid token too, but other
+// requests have shown that the token is valid.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {
@@ -56,8 +56,7 @@ func missing(err error) error {
 	return &noMethod
 }
 
-// EditRich replaces the content of a message by rich content and a keyboard; see Edit. The message may have shown any
-// content.
+// EditRich replaces a message by a rich message with the given blocks and buttons; see Edit.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
 	p := &telegram.EditMessageTextParams{

@@ -10,20 +10,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// ChatNames records the names of groups and users from their updates. The zero value is empty. Safe for concurrent use.
+// ChatNames remembers the names of groups and users from updates. The zero value is ready for use. It is safe for
+// concurrent use.
 type ChatNames struct{ titles, users sync.Map }
 
-// Learn records the name of a chat from an update. A private chat has an empty name.
+// Learn stores the name of a chat. Private chats have no name.
 func (n *ChatNames) Learn(chat int64, title string) {
 	if title != "" {
 		n.titles.Store(chat, title)
 	}
 }
 
-// LearnUser records the name of a user from an update.
+// LearnUser stores the name of a user.
 func (n *ChatNames) LearnUser(id orchestrator.PersonID, name string) { n.users.Store(id, name) }
 
-// User returns the name of a user, or "" if the name is unknown.
+// User returns the name of a user, or "" if it is unknown.
 func (n *ChatNames) User(id orchestrator.PersonID) string {
 	if n == nil {
 		return ""
@@ -33,7 +34,8 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Where describes the conversation of to readers in another conversation.
+// Where returns a description of the conversation of, such as "in the group Family". The description is meant for users
+// who are in the conversation reader.
 func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID) string {
 	title, known := n.titles.Load(of.Chat)
 	switch {
@@ -49,8 +51,7 @@ func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID
 	return p.Text("common.in-another-group")
 }
 
-// TopicLink returns a link to a topic of a supergroup. It returns "" for a private chat, because links to it do not
-// exist.
+// TopicLink returns a link to a topic of a supergroup, or "" for a private chat, which has no links.
 func TopicLink(in orchestrator.ConversationID) string {
 	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
 	if !super {

@@ -6,35 +6,35 @@ import (
 	"ductor/orchestrator"
 )
 
-// Page is the content of a message of the bot.
+// Page is the text and the buttons of a message.
 type Page struct {
 	Text     string
 	Keyboard Keyboard
 }
 
-// Answer is a screen's answer to a press or command.
+// Answer is what a handler wants to show after a button press or command.
 type Answer struct {
-	Text      string                 // short answer to the press
-	Edit      Page                   // new content of the message; if the text is empty, the message stays unchanged
-	Formatted render.Text            // used instead of the text of Edit
-	Messages  []orchestrator.Message // to be stored in the transaction that handles the press
-	Instead   *Button                // replaces the pressed button; nil: no change
+	Text      string                 // short text that Telegram shows after the press
+	Edit      Page                   // new content of the message with the button; no change if Text is empty
+	Formatted render.Text            // with formatting, in place of Edit.Text
+	Messages  []orchestrator.Message // messages to store in the transaction that marks the update as handled
+	Instead   *Button                // button that replaces the pressed one; may be nil
 }
 
-// Stale returns the answer to a press of an outdated button.
+// Stale returns the answer to a button that no longer works.
 func Stale(p lang.Printer) Answer { return Answer{Text: p.Text("common.stale-button")} }
 
-// perPage is the number of buttons of a list that a phone's screen shows.
+// perPage is how many buttons of a list are shown at a time. A phone can show them all.
 const perPage = 8
 
-// Pages returns the number of pages for n buttons.
+// Pages returns the number of pages for a list of n buttons.
 func Pages(n int) int { return (n + perPage - 1) / perPage }
 
-// PageOf returns the page that contains button i.
+// PageOf returns the index of the page with button i.
 func PageOf(i int) int { return i / perPage }
 
-// Paged returns the range of the n buttons that a page shows, and the row of buttons for other pages if there are
-// any. A page after the last counts as the last.
+// Paged returns which of n buttons are on a page, and a row of buttons to turn the pages, if there are several. page is
+// limited to the existing pages.
 func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
 	pages := Pages(n)
 	page = max(min(page, pages-1), 0)
@@ -53,10 +53,10 @@ func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to in
 	return from, to, Keyboard{row}
 }
 
-// LogInAction is the action of the buttons of agent.Logins.
+// LogInAction is the action in the data of all log-in buttons; see agent.Logins.
 const LogInAction = "ln"
 
-// LogInButton returns the button that shows how to log in an account of an agent.
+// LogInButton returns a button that starts to log in to an account of an agent.
 func LogInButton(p lang.Printer, of orchestrator.LogInID) Button {
 	env, _ := of.Env()
 	return NewButton(p.Text("login.button", env.Account.NameOf(p, env.Agent)), LogInAction, string(of))

@@ -6,7 +6,7 @@ import (
 	"ductor/bot/render"
 )
 
-// rich returns blocks in Telegram's format, without secrets.
+// rich returns blocks in the library's format, without secrets.
 func (c *Client) rich(blocks []render.Block) models.InputRichMessage {
 	return models.InputRichMessage{Blocks: inputBlocks(c.scrub.Blocks(blocks))}
 }
@@ -92,7 +92,8 @@ func inputCells(rows [][]render.Cell) (out [][]models.RichBlockTableCell) {
 	return out
 }
 
-// richText returns t as a tree: the children of each entity are the formatted texts inside of it.
+// richText returns formatted text in the library's format, which is a tree: an entity contains the text and the
+// entities inside it.
 func richText(t render.Text) models.RichText {
 	var list []models.RichText
 	at, end := 0, render.Len(t.Text)
@@ -105,7 +106,7 @@ func richText(t render.Text) models.RichText {
 	for i := 0; i < len(t.Entities); i++ {
 		e := t.Entities[i]
 		if e.Offset < at {
-			continue // inside the previous entity
+			continue // contained in the previous entity
 		}
 		plain(e.Offset)
 		inner := render.Slice(render.Text{Text: t.Text, Entities: t.Entities[i+1:]}, e.Offset, e.End())

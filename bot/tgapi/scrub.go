@@ -13,12 +13,11 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Scrubber removes secrets from everything that leaves the process: errors, log lines, messages. Safe for concurrent
-// use. A nil Scrubber removes nothing.
+// Scrubber removes secrets from everything that leaves the process, such as messages, errors and log lines. It is safe
+// for concurrent use. A nil Scrubber removes nothing.
 type Scrubber struct{ set atomic.Pointer[secrets.Set] }
 
-// NewScrubber returns a Scrubber for token and further secrets. The part of the token after the colon is also a
-// secret.
+// NewScrubber returns a Scrubber that knows the bot token, the part of it after the colon, and the secrets in more.
 func NewScrubber(token string, more ...string) *Scrubber {
 	if _, key, ok := strings.Cut(token, ":"); ok {
 		more = append(more, key)
@@ -28,7 +27,7 @@ func NewScrubber(token string, more ...string) *Scrubber {
 	return s
 }
 
-// Add adds a secret to s.
+// Add adds a secret.
 func (s *Scrubber) Add(secret string) {
 	for {
 		before := s.set.Load()
@@ -38,7 +37,7 @@ func (s *Scrubber) Add(secret string) {
 	}
 }
 
-// Secrets returns the secrets of the Scrubber.
+// Secrets returns all secrets.
 func (s *Scrubber) Secrets() *secrets.Set {
 	if s == nil {
 		return nil
@@ -46,10 +45,11 @@ func (s *Scrubber) Secrets() *secrets.Set {
 	return s.set.Load()
 }
 
-// String returns s without secrets.
+// String returns text without secrets.
 func (s *Scrubber) String(text string) string { return s.Secrets().String(text) }
 
-// Text returns t without secrets. Each secret is replaced by as many units as it has, so entities need not move.
+// Text returns t without secrets. It replaces each secret by dots of the same length in UTF-16 units, so that entities
+// stay valid.
 func (s *Scrubber) Text(t render.Text) render.Text {
 	if s == nil {
 		return t
@@ -63,13 +63,13 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	for i, e := range t.Entities {
 		if clean := s.String(e.URL); clean != e.URL {
 			t.Entities = slices.Clone(t.Entities)
-			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // without blanks
+			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // a URL without spaces
 		}
 	}
 	return t
 }
 
-// Blocks returns blocks without secrets, like Text. It does not change its argument.
+// Blocks is like Text, for the blocks of a rich message. It returns a copy.
 func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 	if s == nil {
 		return blocks
@@ -92,15 +92,15 @@ func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 	return out
 }
 
-// Handler wraps next so that no log record contains a secret, neither in its message nor in its attributes.
+// Handler returns a slog.Handler that removes secrets from messages and attributes, and passes the records to next.
 func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next, nil} }
 
-// scrubHandler removes secrets from attributes only when it handles a record, because most loggers with attributes
-// never write one.
+// scrubHandler implements Handler. It removes secrets from the attributes of a logger only when it writes a record,
+// because most loggers with attributes write none.
 type scrubHandler struct {
 	scrub *Scrubber
 	next  slog.Handler
-	attrs []slog.Attr // attributes of each record, with secrets
+	attrs []slog.Attr // attributes of the logger; may contain secrets
 }
 
 func (h scrubHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -125,7 +125,7 @@ func (h scrubHandler) WithGroup(name string) slog.Handler {
 	return scrubHandler{h.scrub, h.cleaned().WithGroup(name), nil}
 }
 
-// cleaned returns the next handler with h.attrs added. cleaned removes secrets from them.
+// cleaned returns the next handler with the logger's attributes, without secrets.
 func (h scrubHandler) cleaned() slog.Handler {
 	if len(h.attrs) == 0 {
 		return h.next

@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicNameLimit limits the name of a topic, in characters.
+// topicNameLimit is the maximum length of the name of a topic, in characters.
 const topicNameLimit = 128
 
-// OpenTopic opens a topic of a chat and returns its id. Its faults include NoTopics and NoTopicRight. Telegram allows
-// several topics with the same name. Not idempotent.
+// OpenTopic creates a topic in a chat and returns its ID. Possible faults include NoTopics and NoTopicRight. A chat can
+// have several topics with the same name. Not idempotent.
 func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
 	p := &telegram.CreateForumTopicParams{ChatID: chat, Name: render.ShortenPlain(c.scrub.String(name), topicNameLimit)}
 	topic, err = send(ctx, c, "createForumTopic", c.api.CreateForumTopic, p)
@@ -25,7 +25,7 @@ func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic 
 	return topic, err
 }
 
-// TopicIcons returns the IDs of the possible icons of topics. The keys are ordinary emoji without variation selectors.
+// TopicIcons returns the IDs of the icons that a topic can have. The keys are emoji, without variation selectors.
 func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 	var all []struct {
 		Emoji string `json:"emoji"`
@@ -41,7 +41,7 @@ func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 	return icons, nil
 }
 
-// SetTopicIcon changes the icon of a topic. Idempotent, but each change adds a service message to the topic.
+// SetTopicIcon changes the icon of a topic. Idempotent, except that each change adds a service message to the topic.
 func (c *Client) SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error {
 	p := &telegram.EditForumTopicParams{ChatID: in.Chat, MessageThreadID: in.Topic, IconCustomEmojiID: icon}
 	return unchanged(call(ctx, c, "editForumTopic", c.api.EditForumTopic, p))

@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// NewTransport returns the HTTP transport for Telegram. proxy is an http, https or socks5 URL. If it is empty, the
-// transport uses the proxy of the environment. The transport limits the time to connect, but not the time to answer,
-// because a long poll waits.
+// NewTransport returns the HTTP transport for Telegram. proxy is a URL with the scheme http, https, socks5 or socks5h.
+// If it is empty, the environment variables for proxies apply. Connecting has a timeout; waiting for a response has
+// none, because of long polls.
 //
-// The transport uses only HTTP/1.1. With HTTP/2, all calls would share one connection. If that connection died
-// silently (the laptop slept, the network changed), all calls would hang until its timeout.
+// The transport uses HTTP/1.1 only. With HTTP/2, all requests would share one connection. If that connection broke
+// unnoticed, for example because the laptop slept, all requests would hang.
 func NewTransport(proxy string) (*http.Transport, error) {
 	from := http.ProxyFromEnvironment
 	if proxy != "" {
@@ -44,20 +44,20 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		Proxy: from, DialContext: dial.DialContext, Protocols: protocols,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
-		// Shorter than the server's timeout, so that a call rarely uses a connection that the server is closing. Such
-		// a call would have an unknown outcome.
+		// This is shorter than the server's timeout. Otherwise a request might be sent on a connection that the server
+		// is closing, and it would be unknown whether the request had an effect.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // answers are small
 	}, nil
 }
 
-// trace observes one call, to determine afterwards whether the request can have reached Telegram.
+// trace observes one request, to find out whether it may have reached Telegram.
 type trace struct {
 	tried     bool
 	connected atomic.Bool
-	broken    atomic.Bool // a part of the request could not be written
-	fault     Fault       // set if the response was not ok
-	message   int         // id of the message in a successful response
+	broken    atomic.Bool // the request was not written completely
+	fault     Fault       // set if the response reports an error
+	message   int         // ID of the message in the response
 }
 
 type traceKey struct{}
@@ -71,23 +71,22 @@ func withTrace(ctx context.Context) (context.Context, *trace) {
 	return context.WithValue(ctx, traceKey{}, t), t
 }
 
-// left reports whether the whole request may have reached the server.
+// left reports whether the complete request may have reached the server.
 func (t *trace) left() bool { return t.connected.Load() && !t.broken.Load() }
 
-// wire is the HTTP client for go-telegram/bot. It records the responses, because the library's errors contain only
-// their text. It removes the URL from errors, because the URL contains the token.
+// wire is the HTTP client for go-telegram/bot. It stores each response in the trace, because the library's errors
+// contain only text. It removes the URL from errors, because the URL contains the bot token.
 type wire struct{ client *http.Client }
 
 func newWire(transport http.RoundTripper) wire {
 	return wire{&http.Client{
 		Transport: transport,
-		// A redirect would send the token elsewhere, and its error would contain the token.
+		// Do not send the token to another server. The error would contain the token, too.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// answerLimit limits the size of a response from Telegram, in bytes. The response to a sent message contains the
-// whole text with its entities.
+// answerLimit is the maximum size of a response in bytes. The response to a sent message contains its whole text.
 const answerLimit = 4 << 20
 
 // Do implements the client interface of go-telegram/bot.
@@ -116,8 +115,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read records the content of a response, and returns the body for the library. For a successful response the body is
-// empty. Otherwise the library would parse every type that a message can contain, although only the id is needed.
+// read stores the content of a response, and returns the body for the library. If the request succeeded, that body has
+// no result, so that the library does not parse the message: only its ID is needed.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id
@@ -143,8 +142,8 @@ func (t *trace) read(status int, body []byte) []byte {
 
 const nothingToRead = `{"ok":true,"result":null}`
 
-// sentID returns the id of the message in a response with Telegram's usual layout. It does not parse the rest,
-// because the response to an edit is as long as the edited text.
+// sentID returns the ID of the message in a response, if the response has Telegram's usual layout. It does not parse
+// the rest, which contains the whole text of the message.
 func sentID(body []byte) (id int, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
 	digits, _, more := bytes.Cut(rest, []byte(","))
@@ -155,8 +154,8 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the id in a response: of the message, of the first message of an album, or of the message that
-// opened a topic. It is 0 for any other response.
+// sentMessage is the ID of the message in a response, the first of an album, or the ID of a new topic. It is 0 for
+// other responses.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.

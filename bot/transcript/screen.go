@@ -1,5 +1,6 @@
-// Package transcript is the screen on which users confirm the transcript of their speech. It also asks whether a text
-// that was used as the answer to a question was meant as one.
+// Package transcript asks users whether the transcript of a voice message is correct, before an agent gets it as a
+// prompt. It also sends a notice if ductor used a text as the answer to an agent's question. With a button of the
+// notice, the user can send the text as a prompt instead.
 package transcript
 
 import (
@@ -16,17 +17,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of a Screen's buttons.
+// Action is the action in the data of all buttons of this package.
 const Action = "V"
 
-// Operations of the buttons. The id of the spoken message follows.
+// Operations of the buttons. The ID of the user's message follows.
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // makes a text that was used as an answer a prompt
+	opPrompt  = "p" // sends a text that was used as an answer as a prompt
 )
 
-// Journal stores transcripts, and finds the messages that show them; see orchestrator.Journal.
+// Journal stores texts, and finds the messages that show them. See orchestrator.Journal.
 type Journal interface {
 	orchestrator.CardStore
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
@@ -40,24 +41,25 @@ type Options struct {
 	Lang    *lang.Choices
 }
 
-// Screen asks users about transcripts. The journal stores a transcript until the user decides, so its buttons work
-// after a restart. Only one press takes effect. Calls for one conversation must not be concurrent.
+// Screen asks users about transcripts and answers. The texts are stored in the database until the user decides, so the
+// buttons also work after a restart. Only the first press of a button has an effect. Methods may be called concurrently
+// only for different conversations.
 type Screen struct{ Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting is a prompt that waits for the decision of its sender.
+// waiting is a text whose sender has not decided yet.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // the part of the prompt before the transcript
+	Before  string                `json:"before"` // text before the transcript in the prompt
 	Text    string                `json:"text"`
 	Arrived time.Time             `json:"arrived"`
-	Taken   int64                 `json:"taken"` // the update that sent or dismissed the prompt; 0 before that
+	Taken   int64                 `json:"taken"` // ID of the update that sent or discarded the text; 0 until then
 }
 
-// Prefixes of the keys of waiting texts.
+// Prefixes of the keys under which texts are stored: transcripts, and answers to questions.
 const (
 	keyPrefix    = "voice/"
 	answerPrefix = "answer/"
@@ -67,8 +69,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question, and returns a message that reports this. A button
-// of the message makes the text a prompt.
+// Answered stores a text that was used as the answer to a question. It returns the notice about this, with a button
+// that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
@@ -85,11 +87,11 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask stores a spoken prompt, and returns a message that asks whether to run it. said is the transcript, which is the
-// last part of the prompt's text.
-func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
-	before, _ := strings.CutSuffix(p.Text, said)
-	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}
+// Ask stores the prompt of a voice message. It returns a message that asks the user whether to send it. transcript is
+// the transcript of the voice message, with which the prompt's text ends.
+func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, transcript string) (orchestrator.Message, error) {
+	before, _ := strings.CutSuffix(p.Text, transcript)
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived}
 	if err := message.SaveValue(ctx, s.Journal, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
 	}
@@ -101,7 +103,7 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 	return m, nil
 }
 
-// maxShown limits the shown part of a transcript, in UTF-16 units.
+// maxShown is the maximum length of the part of a transcript that is shown, in UTF-16 code units.
 const maxShown = 3000
 
 func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
@@ -121,7 +123,7 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	return page
 }
 
-// Press handles a press.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard+opPrompt))
@@ -168,8 +170,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// Edited handles an edit of a spoken message: the sender's text replaces the transcript. It returns the message to
-// update and its new page. It returns false if no transcript of the spoken message waits.
+// Edited handles an edit of the caption of a voice message. If its transcript is waiting for a decision, text replaces
+// the transcript. Edited returns the ID of the message that shows the transcript, and its new content. It returns false
+// if no transcript of the voice message is waiting.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int,
 	text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
@@ -185,7 +188,7 @@ func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by 
 	return m.ID, s.page(s.Lang.Of(in.Chat), w, spoken), err == nil, err
 }
 
-// Replied is like Edited, for a reply to the message that shows a transcript.
+// Replied handles a reply to the message that shows a transcript. text replaces the transcript, as in Edited.
 func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int,
 	text string) (page tgapi.Page, ok bool, err error) {
 	m, err := s.Journal.MessageAt(ctx, in, to)

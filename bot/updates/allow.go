@@ -9,53 +9,53 @@ import (
 	"ductor/orchestrator"
 )
 
-// GroupMembers selects the users who may write to the bot in an allowed group.
+// GroupMembers decides which members of an allowed group may use the bot.
 type GroupMembers string
 
-// Values of GroupMembers. Any value except AllMembers means ListedMembers.
+// Values of GroupMembers. Any other value means ListedMembers.
 const (
-	ListedMembers GroupMembers = "listed" // users in Users
-	AllMembers    GroupMembers = "all"    // all members; members who are not in Users may only send prompts
+	ListedMembers GroupMembers = "listed" // only users whom Users knows
+	AllMembers    GroupMembers = "all"    // all members; unknown users may only send prompts
 )
 
-// GroupTrigger determines which messages of an allowed group are prompts.
+// GroupTrigger decides which messages in an allowed group are prompts for the bot.
 type GroupTrigger string
 
-// Values of GroupTrigger. Any value except TriggerAll means TriggerMention.
+// Values of GroupTrigger. Any other value means TriggerMention.
 const (
-	TriggerMention GroupTrigger = "mention" // messages that mention the bot or reply to one of its messages
-	TriggerAll     GroupTrigger = "all"     // every message of an allowed user
+	TriggerMention GroupTrigger = "mention" // messages that mention the bot or reply to it
+	TriggerAll     GroupTrigger = "all"     // all messages of users who may use the bot
 )
 
-// Users returns the roles of users. Safe for concurrent use.
+// Users knows the roles of users. It must be safe for concurrent use.
 type Users interface {
-	// RoleOf returns the role of a user, or RoleNone for a user who is not listed.
+	// RoleOf returns the role of a user, or RoleNone if the user is unknown.
 	RoleOf(user orchestrator.PersonID) orchestrator.UserRole
 }
 
-// Joins handles invitations.
+// Joins lets new users accept an invitation.
 type Joins interface {
-	// Join registers a user who sends the code of an invitation. It returns false if the code is invalid.
+	// Join registers a new user who sent the code of an invitation. It returns false if the code is invalid.
 	Join(ctx context.Context, user orchestrator.PersonID, name, code string) bool
 }
 
-// Allow determines which users may use the bot. The zero Allow permits no user.
+// Allow decides which users may use the bot. The zero value allows no user.
 type Allow struct {
 	Users  Users
-	Joins  Joins         // nil: users cannot join
-	Policy func() Policy // returns the current policy
+	Joins  Joins         // nil: invitations are not supported
+	Policy func() Policy // returns the current settings
 }
 
-// Policy configures which groups may use the bot, and which of their messages are for the bot.
+// Policy contains the settings for groups, and for which messages the bot reacts to.
 type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
 	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
-	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // words that abort in private chats
-	Reactions     bool         `toml:"reactions" default:"true"`                // acknowledge prompts with 👀
+	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // work like /abort in private chats
+	Reactions     bool         `toml:"reactions" default:"true"`                // react to a prompt with 👀
 }
 
-// Check implements config.checker.
+// Check implements the checker interface of package config.
 func (p Policy) Check(problem func(key, format string, args ...any)) {
 	for _, id := range p.AllowedGroups {
 		if id >= 0 {
@@ -70,8 +70,8 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// permits reports whether a user may use the bot in a chat. Channels, bots and anonymous admins may not, because
-// their messages contain no user.
+// permits reports whether a user may use the bot in a chat. as is the channel or group in whose name the message was
+// sent, or nil. Such messages are not permitted, because they do not say which user wrote them.
 func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	if from == nil || from.IsBot || as != nil {
 		return false
@@ -88,14 +88,14 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// moves reports whether a message announces that an allowed group became a supergroup. Any member may cause this
-// message.
+// moves reports whether a message announces that an allowed group has become a supergroup. Such a message is accepted
+// from any member.
 func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
-// joins reports whether an update of an unknown user accepts an invitation. It considers only a message "/start CODE"
-// from a user in a private chat, and asks the store only if the code is well-formed.
+// joins reports whether an update comes from an unknown user who accepts an invitation with it. The update must be a
+// message "/start CODE" in a private chat. joins checks the form of the code before it asks the store.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
@@ -107,7 +107,7 @@ func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
-// roleOf returns the role of a user whom permits accepts.
+// roleOf returns the role of a user. The caller must have checked the user with permits.
 func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if a.Users != nil {
 		if role := a.Users.RoleOf(user); role != orchestrator.RoleNone {
@@ -117,7 +117,7 @@ func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return orchestrator.RoleMember
 }
 
-// listed reports whether a user is allowed individually, not only as a member of a group.
+// listed reports whether the user is known individually, not only as a member of an allowed group.
 func (a Allow) listed(user orchestrator.PersonID) bool {
 	return a.Users != nil && a.Users.RoleOf(user) != orchestrator.RoleNone
 }

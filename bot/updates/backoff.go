@@ -9,23 +9,23 @@ import (
 
 const (
 	backoffBase = time.Second
-	maxBackoff  = 15 * time.Second // short, so that a user whose network works again soon gets an answer
+	maxBackoff  = 15 * time.Second // short, so that users get an answer soon after the network works again
 )
 
-// backoff counts consecutive failures. The wait doubles with each failure, up to maxBackoff.
+// backoff computes the pauses between repeated attempts. The pause doubles with each failure, up to maxBackoff.
 type backoff struct {
 	tries  int
 	jitter func(time.Duration) time.Duration
 }
 
-// next counts a failure and returns the wait before the next attempt.
+// next counts a failure and returns the pause before the next attempt.
 func (b *backoff) next() time.Duration {
 	b.tries++
 	return b.jitter(min(backoffBase<<min(b.tries-1, 6), maxBackoff))
 }
 
-// level returns the log level for the last failure. The first failure is often a stale connection, so only repeated
-// failures are warnings. If failures continue, few of them are warnings.
+// level returns the log level of the last failure. The first failure is often only a stale connection, so it is not a
+// warning. After many failures in a row, only every eighth is a warning.
 func (b *backoff) level() slog.Level {
 	const each = 8
 	switch {
@@ -37,10 +37,9 @@ func (b *backoff) level() slog.Level {
 	return slog.LevelDebug
 }
 
-// jitter returns a random duration between half of d and d, so that clients do not all return at once.
+// jitter returns a random duration between d/2 and d, so that many clients do not all retry at the same time.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -11,21 +11,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// Command is a message such as "/model opus" or "/new@our_bot".
+// Command is a bot command that a user sent, such as "/model opus" or "/new@our_bot".
 type Command struct {
 	Name string // lower case, without the slash
-	To   string // the addressed bot; empty for none
+	To   string // the name of the bot after the @; empty if there is none
 	Args string
 }
 
-// commandForm matches only well-formed bot commands. A text that begins with a path, such as "/usr/bin/env is
-// missing", is a prompt.
+// commandForm matches a bot command at the start of a text. It does not match a path, as in "/usr/bin/env is missing",
+// because that text is a prompt.
 var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// ParseCommand parses a command. It returns false for any other text, and for "//name", with which users send the
-// agent a line that starts with a slash.
+// ParseCommand parses a command at the start of a text. It returns false if there is none. It also returns false for
+// "//name", because users write two slashes to send the agent a text that starts with a slash.
 func ParseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
@@ -39,34 +39,34 @@ func ParseCommand(text string) (Command, bool) {
 
 // CommandSpec describes a command of the bot.
 type CommandSpec struct {
-	Name    string             // as users type it, without the slash
-	Aliases []string           // other names, not listed in menus
-	Help    lang.Key           // its line in the menu and in /help; empty for an unlisted command
-	Right   orchestrator.Right // the required right; empty if every role may use the command
+	Name    string             // without the slash
+	Aliases []string           // alternative names, which no menu shows
+	Help    lang.Key           // line in the menu and in /help; empty: the command is hidden
+	Right   orchestrator.Right // the right that users need; empty: none
 	Takes   CommandInput
-	Absent  bool        // not available in this bot, so users get the answer for unknown commands
-	Do      CommandFunc // handler; nil for the command that aborts, which the router runs ahead of the queue
+	Absent  bool        // the bot was started without the feature, so the command counts as unknown
+	Do      CommandFunc // nil only for /abort, which the router runs before queued commands
 }
 
-// CommandInput is the kind of input that a command needs in addition to words.
+// CommandInput is the kind of arguments that a command accepts.
 type CommandInput string
 
 // Kinds of CommandInput.
 const (
 	TakesWords  CommandInput = ""
-	TakesPrompt CommandInput = "prompt" // a prompt for an agent, with the user's formatting
-	TakesFile   CommandInput = "file"   // the file of the message, or of the message that it replies to
+	TakesPrompt CommandInput = "prompt" // a prompt for an agent; keeps the user's formatting
+	TakesFile   CommandInput = "file"   // the file of the command's message, or of the message that it replies to
 )
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
 
-// Allows reports whether a role may use the command.
+// Allows reports whether users with this role may use the command.
 func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 	return s.Right == "" || role.May(s.Right)
 }
 
-// commandOf returns the command in a message. The caption of a file is a command only if that command needs a file.
-// In a group, the bot's mention may precede the command: "@our_bot /abort" means "/abort@our_bot".
+// commandOf returns the command in a message. In a group, the command may follow the bot's name: "@our_bot /abort"
+// means "/abort@our_bot". The caption of a file counts as a command only if the command accepts a file.
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.textAndEntities()
 	c, ok := ParseCommand(text)
@@ -84,7 +84,7 @@ func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	return c, true
 }
 
-// unescaped returns the prompt of a text: "//compact" becomes "/compact".
+// unescaped removes the first slash of a text such as "//compact", which users write to send "/compact" to the agent.
 func unescaped(text string) string {
 	if strings.HasPrefix(text, "//") {
 		if _, ok := ParseCommand(text[1:]); ok {
@@ -94,13 +94,13 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord reports whether a text is in the list words. It ignores case and punctuation at the end.
+// isAbortWord reports whether the whole text is one of the words. It ignores case and punctuation at the end.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal returns the text that explains to a user the rights of their role.
+// Refusal returns the key of the text that tells a user with this role that they may not do something.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

@@ -9,39 +9,39 @@ import (
 	"ductor/orchestrator"
 )
 
-// diskGuard notifies chats of problems with the journal's disk. It does not store its messages, because the disk
-// accepts no writes. Only the poller's goroutine uses it.
+// diskGuard tells chats that ductor cannot handle their messages, because the disk with the database is full or broken.
+// It sends these notices without storing them first. Only the poller's goroutine uses it.
 type diskGuard struct {
 	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
 	say      func(id orchestrator.ConversationID, text string)
-	owner    orchestrator.PersonID // 0 for none
+	owner    orchestrator.PersonID // the user who set up the bot; 0 for none
 	now      func() time.Time
 	lang     *lang.Choices
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
-	since    time.Time // start of the current state
+	since    time.Time // when the disk entered the current state
 	notified map[orchestrator.ConversationID]bool
-	answered map[int64]bool // updates that asked for the status and got an answer
+	answered map[int64]bool // IDs of updates with /status that were already answered
 }
 
-// concern describes the conversation of an update.
+// concern says which conversation an update belongs to.
 type concern struct {
 	conversation orchestrator.ConversationID
-	status       bool // the user asks for ductor's status
+	status       bool // the update is the command /status
 }
 
 const (
-	// diskRetry is the interval at which the poller checks a full disk.
+	// diskRetry is how often the poller checks whether a full disk has space again.
 	diskRetry = 10 * time.Second
-	// diskSteady is how long a disk must work before diskGuard reports its next problem. So a disk that repeatedly
-	// becomes full causes few messages.
+	// diskSteady is how long the disk must work before the next problem is reported again. It limits the notices if the
+	// disk becomes full again and again.
 	diskSteady = time.Hour
 )
 
-// enter records the state of the disk. If the disk has a problem, enter notifies the owner and the waiting
-// conversations.
+// enter records the state of the disk. If the disk has a problem, enter notifies the bot's owner and the conversations
+// that are waiting for an answer.
 func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why error) {
 	if g.state == state {
 		return
@@ -67,7 +67,7 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	g.notify(g.waiting(ctx)...)
 }
 
-// notifySenders notifies the conversations of updates that cannot be stored.
+// notifySenders sends notices to the senders of updates that could not be stored.
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)
@@ -95,7 +95,8 @@ func (g *diskGuard) notify(ids ...orchestrator.ConversationID) {
 	}
 }
 
-// waiting returns the conversations with unhandled updates or unfinished turns, and the owner's private chat.
+// waiting returns the conversations that wait for an answer, because they have unhandled updates or unfinished turns.
+// It also returns the private chat of the bot's owner.
 func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	var ids []orchestrator.ConversationID
 	if g.owner != 0 {
@@ -118,7 +119,7 @@ func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	return ids
 }
 
-// concerns returns the conversation of an update, or false for an update that the router would ignore.
+// concerns returns the conversation of an update. It returns false if the router would ignore the update.
 func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {

@@ -1,7 +1,8 @@
-// Package updates handles updates from Telegram. It polls, checks the allowlist, and stores updates before it
-// acknowledges them. It routes commands, presses and prompts in the order of each conversation. It merges albums and
-// split pastes, and fetches files.
+// Package updates receives messages and button presses ("updates") from Telegram and routes them. It polls the Bot API,
+// checks that the sender may use the bot, and stores each update before it acknowledges it. It handles the updates of a
+// conversation in order. Several messages that belong to one prompt, such as the files of an album, are merged, and
+// their files are downloaded.
 //
-// Package bot implements commands and buttons as a Handler. Package updates itself sends only reactions, and messages
-// about input that it cannot use.
+// Package bot implements the commands and buttons as a Handler. Package updates itself only sends reactions, and
+// answers to messages that it cannot use.
 package updates

@@ -9,18 +9,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// In a prompt, texts of others are fenced, so that an agent can distinguish them from the user's own words. Names are
-// quoted, and every line of a text starts with "> ". No content can end its fence.
+// A prompt can contain text that the user did not write, such as a forwarded message. Such text is fenced so that the
+// agent can tell it from the user's own words: names are quoted, and every line of a text starts with "> ". No text can
+// break out of its fence.
 
-// namesLimit limits a name in a prompt, in characters.
+// namesLimit is the maximum length of a name in a prompt, in characters.
 const namesLimit = 64
 
-// fencedName returns a name as a quoted string on one line, with invisible characters escaped.
+// fencedName returns a name in double quotes, on one line and without invisible characters.
 func fencedName(name string) string {
 	return strconv.Quote(render.Cut(strings.Join(strings.Fields(name), " "), namesLimit))
 }
 
-// lineEnds replaces all characters that an agent may treat as the end of a line.
+// lineEnds replaces every character that an agent may read as a line break.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
 	"\u2028", "\n", "\u2029", "\n")
 
@@ -32,7 +33,7 @@ func fencedText(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
 }
 
-// originOf describes the author of a message that its sender did not write. It returns "" for the sender's own words.
+// originOf says who wrote a message that its sender only forwarded. It returns "" if the sender wrote the message.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
@@ -43,7 +44,8 @@ func originOf(m *wireMessage) string {
 	return ""
 }
 
-// contextOf describes the message that m replies to, or m's origin.
+// contextOf returns the lines before a prompt that say who wrote it, if not the sender, and that quote the message it
+// replies to. They are empty if there is neither.
 func contextOf(m *wireMessage, me Identity) string {
 	var b strings.Builder
 	if origin := originOf(m); origin != "" {
@@ -57,7 +59,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // for the bot's own messages, receiver.addSubject decides
+	case r != nil && !me.wrote(r): // receiver.addSubject quotes the bot's own messages
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
@@ -67,18 +69,19 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
-// memberLine marks a message as written by a member of the group who is not a listed user.
+// memberLine returns a line before a prompt that tells the agent that the sender is an unknown member of the group.
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
 
-// Maximum lengths of the quoted text before a prompt, in characters.
+// Maximum lengths of text that is quoted before a prompt, in characters.
 const (
-	quoteLimit  = 4000  // for a message
-	reportLimit = 16000 // for a job's report
+	quoteLimit  = 4000  // from a message
+	reportLimit = 16000 // from the report of a scheduled job
 )
 
-// subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows that message.
+// subjectOf returns the lines before a prompt that quote the message of the bot to which it replies. It returns "" if
+// the agent does not need the quote, because the message is its own newest answer.
 func subjectOf(in *Message, s orchestrator.Subject) string {
 	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
@@ -91,7 +94,7 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	case !s.Here:
 		whom = "you, in another session"
 	}
-	if text == "" { // a rich message
+	if text == "" { // rich messages contain no plain text
 		text = s.Text
 	}
 	if text == "" {
@@ -100,7 +103,8 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
 }
 
-// broughtFile, lostFile and broughtSpeech return the context of a message that replies to a file.
+// broughtFile, lostFile and broughtSpeech return lines before a prompt that replies to a message with a file or with
+// speech.
 func broughtFile(name string) string {
 	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
 }
@@ -127,7 +131,7 @@ func authorOf(r *wireMessage, me Identity) string {
 	return "somebody"
 }
 
-// name returns the fenced name of a forwarded message's author.
+// name returns the fenced name of the user, group or channel that wrote a forwarded message.
 func (o *wireOrigin) name() string {
 	switch {
 	case o.User != nil:
@@ -142,8 +146,8 @@ func (o *wireOrigin) name() string {
 	return "somebody"
 }
 
-// textAndEntities returns the text or caption of a message, with its entities. It describes a place or a contact in
-// words.
+// textAndEntities returns the text or caption of a message and its formatting. For a location or a contact, it returns
+// a description.
 func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 	switch {
 	case m.Text != "":
@@ -154,8 +158,8 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 	return m.Caption, m.CaptionEntities
 }
 
-// describeContent describes a message without text, or returns "" if an agent cannot use the message. It quotes names
-// and addresses, because others wrote them.
+// describeContent describes a contact or location in words. It returns "" for other messages. Names and addresses are
+// quoted, because the sender did not necessarily write them.
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:

@@ -14,7 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Finisher finishes updates together with the notices that answer them.
+// Finisher marks updates as handled ("finishes" them) in the database. In the same transaction, it can store a message
+// that answers the update.
 type Finisher struct {
 	journal    orchestrator.Inbox
 	sender     Sender
@@ -22,31 +23,30 @@ type Finisher struct {
 	log        *slog.Logger
 }
 
-// Sender sends stored messages. *message.Messages implements it.
+// Sender sends messages from the database. *message.Messages implements it.
 type Sender interface {
-	// Follow calls arrived with the id of a message once the message is in the chat. After a restart of ductor, it
-	// makes no call.
+	// Follow calls arrived with the message's ID as soon as the message with the given key is in the chat. It does not
+	// call arrived after a restart of ductor.
 	Follow(key string, arrived func(id int))
-	// Wake starts sending messages that were stored.
+	// Wake starts to send messages that were just stored.
 	Wake()
 }
 
-// NewFinisher returns a Finisher for updates in the journal.
 func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *Finisher {
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
-// unfinished contains updates that could not be marked as handled because of the disk. They stay here until the disk
-// works again, or until an abort takes them over.
+// unfinished contains updates that could not be marked as handled because the disk was full or failed. The poller
+// handles them again when the disk works, unless an abort removes them before that.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
 }
 
-// undone contains the updates of one prompt or other task.
+// undone contains the updates of one task, for example all messages of one prompt.
 type undone struct {
 	updates []int64
-	prompt  *Message // nil if the updates contain no prompt
+	prompt  *Message // nil if the task is not a prompt
 }
 
 func (u *unfinished) add(updates []int64, prompt *Message) {
@@ -55,7 +55,8 @@ func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.all = append(u.all, undone{updates, prompt})
 }
 
-// drop removes the prompts for which unwanted returns true. It returns their updates and their number.
+// drop removes the prompts for which unwanted returns true. It returns the IDs of their updates, and the number of
+// prompts.
 func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompts int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -70,7 +71,7 @@ func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompt
 	return updates, prompts
 }
 
-// ofDisk reports whether the disk caused an error. diskGuard notifies the chats of such errors.
+// ofDisk reports whether err is a problem with the disk. diskGuard already notifies users of such problems.
 func ofDisk(err error) bool {
 	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) ||
 		errors.Is(err, orchestrator.ErrDamaged)
@@ -87,16 +88,17 @@ func (u *unfinished) take() []int64 {
 	return ids
 }
 
-// finishPatience limits a write that continues after its caller was cancelled, so that completed work is recorded.
+// finishPatience limits how long a write may take after its context was cancelled. It is not cancelled at once, so that
+// finished work is recorded.
 const finishPatience = 10 * time.Second
 
-// Finish marks updates as handled and stores notices. If that fails, the updates stay in the journal. ductor handles
-// them again when a full disk has room, or after a restart.
+// Finish marks updates as handled and stores notices, both or neither. If it fails, it returns false, and ductor
+// handles the updates again after a restart, or when a full disk has space again.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	return f.finish(ctx, nil, updates, notices...)
 }
 
-// finish is Finish for the updates of a prompt. prompt is nil for any other updates.
+// finish implements Finish. prompt is the prompt that consists of the updates, or nil if they are no prompt.
 func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
@@ -115,38 +117,39 @@ func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	return true
 }
 
-// Forgetting returns a Finisher for updates that contain a secret.
+// Forgetting returns a Finisher for updates that contain a secret. It erases their content from the database.
 func (f *Finisher) Forgetting() *Finisher {
 	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
 
-// secretJournal is a journal that erases the content of the updates that it finishes.
+// secretJournal is an Inbox that erases the content of updates when they are marked as handled.
 type secretJournal struct{ orchestrator.Inbox }
 
 func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return s.ForgetUpdates(ctx, ids, notices...)
 }
 
-// Answer finishes the update of a message with a notice to its sender. In a group, the notice replies to the message.
+// Answer marks the update of a message as handled and sends an answer. In a group, the answer is a reply to the
+// message.
 func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
 	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
 }
 
-// answerPrompt is Answer for a prompt that does not run. updates are the updates of all its messages.
+// answerPrompt is like Answer, but for a prompt that is not run. updates are the IDs of all its messages.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
 	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
 }
 
-// refusal returns a notice that a user's message had no effect. The notice is a reply unless replyTo is 0. The chat
-// may show it twice, which is better than never.
+// refusal returns a notice that the user's message had no effect. It is a reply to the message replyTo, unless that is
+// 0. After a crash the notice may appear twice in the chat, because it must not get lost.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
 	return message.Compose(to, message.Content{
 		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
 	})
 }
 
-// AnswerFollowed is Answer for a notice that will change later. It calls arrived with the notice's id; see
-// Sender.Follow.
+// AnswerFollowed is like Answer, but calls arrived with the ID of the answer once it is in the chat; see Sender.Follow.
+// The caller uses the ID to edit the answer later.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
 	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
@@ -154,7 +157,8 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 	f.Finish(ctx, in.Updates(), m)
 }
 
-// Tell finishes updates with a notice, which replies to a message unless replyTo is 0.
+// Tell marks updates as handled and sends a message to a conversation. The message is a reply to the message replyTo,
+// unless that is 0.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
 	k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{

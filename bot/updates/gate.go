@@ -16,15 +16,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// gate checks the allowlist. No other code does. Not safe for concurrent use.
+// gate decides which updates come from users who may use the bot. All updates pass through it. It is not safe for
+// concurrent use.
 type gate struct {
 	allow    Allow
 	me       Identity
-	tidy     func(chat int64, message int) // deletes Telegram's service message about a pin of the bot
+	tidy     func(chat int64, message int) // deletes the service message about a message that the bot pinned
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // ductor may have lost track of messages before this time
-	dropped  func(*wireMessage) // notifies the chat of a message from before lost
+	lost     time.Time          // messages before this time may have been handled already; zero: none
+	dropped  func(*wireMessage) // tells the chat that a message before lost is not handled
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }
@@ -33,7 +34,7 @@ func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
 	return &gate{allow: allow, refusals: &refusals{log: log, now: now, seen: make(map[refused]time.Time)}, log: log}
 }
 
-// read decodes an update. If that fails, it logs the update and returns false.
+// read decodes an update. It logs an error and returns false if the update is invalid.
 func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	if err := json.Unmarshal(u.Raw, &w); err != nil {
 		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
@@ -45,14 +46,14 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	return w, true
 }
 
-// admits reports whether a permitted user sent an update. It logs any other update.
+// admits reports whether the sender of an update may use the bot. It logs the sender otherwise.
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
-		return false // of an unused kind, or from an inline message, which the bot never sends
+		return false // for example a kind of update that ductor does not use
 	}
 	from, as := m.From, m.SenderChat
-	if w.Callback != nil { // a press on a message of the bot
+	if w.Callback != nil { // the message is the bot's, so the user who pressed its button counts
 		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
@@ -68,8 +69,8 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// moved moves everything of an allowed group to its new id as a supergroup. It notifies the owner, because the bot
-// ignores the group until the owner allows the new id.
+// moved transfers the conversations of an allowed group to the new ID that it has as a supergroup. It notifies the
+// bot's owner, because the bot ignores the supergroup until the owner adds the new ID to the allowed groups.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups",
 		"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
@@ -87,21 +88,22 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	return taken
 }
 
-// joinPatience limits how long the poller waits for the store.
+// joinPatience limits how long the poller waits for the store to check an invitation.
 const joinPatience = 5 * time.Second
 
-// joins reports whether an update accepts an invitation. Known users cannot accept one.
+// joins reports whether an unknown user accepts an invitation with this update.
 func (g *gate) joins(w *wireUpdate) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
 	defer cancel()
 	return g.allow.joins(ctx, w)
 }
 
-// strip reduces an update that is not admitted to its id, so that strangers cannot fill the disk. It also deletes the
-// service message with which Telegram reports a pin of this bot.
+// strip prepares an update for storing. If the sender may not use the bot, it removes everything but the ID, so that
+// strangers cannot fill the disk. If the update reports that the bot pinned a message, strip also deletes that service
+// message from the chat.
 //
-// If the database was lost, strip drops messages from before the loss, because ductor may have handled them already.
-// It notifies their chats.
+// After the database was lost, strip removes the content of messages that were sent before the loss, because ductor may
+// already have handled them. It notifies their senders.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
@@ -121,14 +123,14 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	return orchestrator.Update{ID: u.ID}
 }
 
-// HideFunc reports whether the text of a message is a secret, which the journal must not contain. It must not block.
+// HideFunc reports whether the text of a message is a secret that must not be stored. It must not block.
 type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool
 
-// hiddenText replaces the text of a message that a HideFunc hides.
+// hiddenText replaces the text of a message for which HideFunc returned true.
 const hiddenText = "🔑 …"
 
-// hidden returns an update without the text of its message, if the text is a secret. In other texts, such as a
-// caption, an edit, or the replied-to message, it masks log-in tokens.
+// hidden removes the text of a message from its update if HideFunc reports it as a secret. Otherwise it only masks
+// login tokens, which may also be in captions, edited messages and quoted messages.
 func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
 	if m == nil || m.From == nil || m.Text == "" || g.hide == nil ||
 		!g.hide(conversationOf(m), orchestrator.PersonID(m.From.ID), u.ID, m.Text) {
@@ -138,7 +140,7 @@ func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update
 	var all struct {
 		Message map[string]json.RawMessage `json:"message"`
 	}
-	_ = json.Unmarshal(u.Raw, &all) // cannot fail, because the gate decoded it before
+	_ = json.Unmarshal(u.Raw, &all) // cannot fail: read has decoded the update
 	kept := map[string]any{"text": hiddenText, secretKey: true}
 	for _, name := range []string{"message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"} {
 		if value, ok := all.Message[name]; ok {
@@ -152,14 +154,14 @@ func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update
 	return orchestrator.Update{ID: u.ID, Raw: raw}
 }
 
-// secretKey marks a hidden message in the journal. It is the JSON key of wireMessage.Secret.
+// secretKey marks a stored message whose text was removed. It is the JSON key of wireMessage.Secret.
 const secretKey = "ductor_secret"
 
-// loginToken matches the tokens of `claude setup-token`.
+// loginToken matches a token that `claude setup-token` created.
 var loginToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`sk-ant-oat[0-9]*-[\w-]{10,}`) })
 
-// masked replaces the characters of log-in tokens. It preserves the length of texts, because Telegram's entities
-// refer to it.
+// masked replaces each character of a login token by one character. The length must stay the same, because Telegram
+// describes formatting by offsets.
 func masked(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte("sk-ant-oat")) {
 		return raw
@@ -167,14 +169,15 @@ func masked(raw []byte) []byte {
 	return loginToken().ReplaceAllFunc(raw, func(token []byte) []byte { return bytes.Repeat([]byte("•"), len(token)) })
 }
 
-// refusals logs rejected users, so that the owner can allow them. It logs each user of each chat once an hour, and at
-// most one line per minute, so that strangers cannot fill the log. Not safe for concurrent use.
+// refusals logs users who may not use the bot, so that the owner can find their IDs and allow them. It logs the same
+// user and chat at most once an hour, and at most one line a minute in total, so that strangers cannot fill the log. It
+// is not safe for concurrent use.
 type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
-	last   time.Time // time of the last line
-	silent int       // rejected updates since the last line
+	last   time.Time // when the last line was logged
+	silent int       // number of updates since then that were not logged
 }
 
 type refused struct{ chat, user int64 }

@@ -9,83 +9,85 @@ import (
 	"ductor/orchestrator"
 )
 
-// Handler executes the requests of updates, and finishes the updates that it handles.
+// Handler implements the commands and buttons of the bot. It also marks the updates that it handles as handled.
 type Handler interface {
-	// Command returns the command with a name. For an unknown name, it returns false and a command that reports the
-	// error.
+	// Command returns the command with the given name. If the name is unknown, it returns false, and a command that
+	// tells the user so.
 	Command(name string) (CommandSpec, bool)
-	// Press handles a press of a button.
+	// Press handles a button that a user pressed.
 	Press(ctx context.Context, p Press)
-	// Stop stops the running work of a conversation.
+	// Stop stops everything that runs in a conversation.
 	Stop(ctx context.Context, a Abort)
-	// Reply handles a message that is not a prompt, such as the answer to an agent's question. It returns false if
-	// the message is a prompt.
+	// Reply is called for messages that are not commands, before they become prompts. It handles a message that answers
+	// something, such as an agent's question. It returns false if the message is a prompt.
 	Reply(ctx context.Context, in *Message) bool
-	// Named returns the choice for a name before a prompt, such as "fast" in "@fast explain this". It returns false
-	// if the name is ordinary text.
+	// Named returns the model settings for a name that a user wrote at the start of a prompt, such as "fast" in "@fast
+	// explain this". It returns false if no model has that name.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
-	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt needs no
-	// confirmation.
+	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, it asks
+	// for that and returns true.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message to which the message in replies. If it returns the zero Subject, the
-	// receiver quotes the message.
+	// Subject describes the bot's message to which the message in replies. If it returns the zero Subject, the prompt
+	// quotes that message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
-	// Edited handles an edit of a prompt that is not in the queue. message identifies the prompt, and text is its new
-	// text. Edited returns false if the edit has no effect.
+	// Edited is called if a user edits a prompt that is no longer queued. message is the ID of the prompt's first
+	// message, and text is the new text of the prompt. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
-	// Moved moves everything of a group to its new id.
+	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
 }
 
-// Turns creates turns from prompts.
+// Turns starts turns. A turn is one prompt together with the agent's work on it.
 type Turns interface {
-	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. w overrides the choices of
-	// the conversation.
+	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. Settings in w take precedence
+	// over those of the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
-	// EditQueued changes the text of the queued turn of a message. It returns false if there is none.
+	// EditQueued changes the text of the queued turn that was created by the given message. It returns false if no such
+	// turn is queued.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
-	// Runs reports whether a turn of the conversation is running. It does not wait.
+	// Runs reports whether a turn of the conversation is running. It must return at once.
 	Runs(id orchestrator.ConversationID) bool
 }
 
-// Listener converts speech to text. It returns ErrNothingHeard if the speech contains no words.
+// Listener converts speech to text.
 type Listener interface {
 	Transcribe(ctx context.Context, file string) (string, error)
 }
 
-// ErrNothingHeard means that speech contains no words.
+// ErrNothingHeard is returned by Listener.Transcribe if the recording contains no words.
 var ErrNothingHeard = errors.New("nothing was said")
 
-// Feedback shows minor feedback, which may get lost. Its methods do not wait.
+// Feedback sends small hints that users can do without. They are not stored and may get lost. Its methods do not block.
 type Feedback interface {
-	// React puts an emoji on a message after a delay, unless the chat shows something else first.
+	// React adds an emoji reaction to a message after a delay, unless the bot sends something else to the chat before
+	// that.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
-	// Say sends a text without storing it first.
+	// Say sends a text.
 	Say(id orchestrator.ConversationID, text string)
-	// Tidy deletes a message that users no longer need, if the bot may.
+	// Tidy deletes a message that users no longer need, if the bot has the right to do so.
 	Tidy(chat int64, message int)
 }
 
-// Press is a press of a button by a permitted user.
+// Press describes a button that a permitted user pressed.
 type Press struct {
 	By      orchestrator.Press
-	Query   string // for answerCallbackQuery
+	Query   string // ID for the Bot API method answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // buttons of the message; nil if Telegram no longer provides them
+	Buttons tgapi.Keyboard // all buttons of the message; nil if the message is too old
 	Name    string         // name of the user
 }
 
-// Request is a command with its message.
+// Request is a command together with the message that contains it.
 type Request struct {
 	Command
 	In   *Message
 	File FileFunc
 }
 
-// FileFunc reads the file of a command's message, or of the message that it replies to. name is a single path element.
-// It returns ErrNoFile if there is no file.
+// FileFunc returns the file that belongs to a command: the file of its message, or of the message that it replies to.
+// name contains no directories. FileFunc returns ErrNoFile if neither message has a file.
 type FileFunc func(ctx context.Context) (name string, content []byte, err error)
 
-// CommandFunc executes a command and finishes its update.
+// CommandFunc executes a command and marks its update as handled.
 type CommandFunc func(ctx context.Context, r Request)

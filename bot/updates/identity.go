@@ -10,11 +10,11 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// ErrToken means that Telegram does not know the token. Retrying does not help.
+// ErrToken means that Telegram rejected the bot token. A retry does not help.
 var ErrToken = errors.New(
 	"Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
 
-// Identity is the bot's own Telegram user.
+// Identity is the Telegram account of the bot.
 type Identity struct {
 	ID       int64  `json:"id"`
 	Username string `json:"username"`
@@ -25,13 +25,13 @@ func (me Identity) wrote(m *wireMessage) bool {
 	return m != nil && m.From != nil && m.From.ID == me.ID
 }
 
-// is reports whether username is the bot's, apart from case.
+// is reports whether username is the name of the bot. It ignores case.
 func (me Identity) is(username string) bool {
 	return username != "" && strings.EqualFold(username, me.Username)
 }
 
-// Identify requests the bot's user until Telegram answers or ctx is done. It returns ErrToken if Telegram rejects the
-// token.
+// Identify asks Telegram for the bot's account and retries until it gets an answer. It returns ErrToken if Telegram
+// rejects the token, and the zero Identity without an error if ctx is done.
 func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, error) {
 	for failures := (backoff{jitter: jitter}); ; {
 		me, err := GetMe(ctx, api)
@@ -52,7 +52,7 @@ func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, 
 	}
 }
 
-// GetMe requests the bot's user once. It returns ErrToken if Telegram rejects the token.
+// GetMe asks Telegram for the bot's account, without retries. It returns ErrToken if Telegram rejects the token.
 func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -65,12 +65,13 @@ func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	return me, nil
 }
 
-// RemoveWebhook removes a webhook, but not the pending updates.
+// RemoveWebhook removes the bot's webhook, because Telegram allows no polling with a webhook. Telegram does not drop
+// the waiting updates.
 func RemoveWebhook(ctx context.Context, api *tgapi.API) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	return api.Call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil)
 }
 
-// callPatience limits a small call to the API.
+// callPatience is the timeout of requests that Telegram usually answers immediately.
 const callPatience = 30 * time.Second

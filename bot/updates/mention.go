@@ -9,8 +9,8 @@ import (
 	"ductor/bot/render"
 )
 
-// addressed reports whether a group message is meant for the bot, because it mentions the bot or replies to one of
-// its messages.
+// addressed reports whether a message in a group is meant for the bot. This is the case if it mentions the bot, or
+// replies to one of its messages.
 func addressed(m *wireMessage, me Identity) bool {
 	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {
 		return true
@@ -22,8 +22,8 @@ func addressed(m *wireMessage, me Identity) bool {
 // span is a range of a text, in UTF-16 units.
 type span struct{ from, to int }
 
-// mentions returns the places where a text mentions the bot. It accepts only mentions that Telegram marked, so an
-// address such as me@ductor_bot.example does not count.
+// mentions returns the positions at which a text mentions the bot. It relies on the entities from Telegram, so that the
+// name within an e-mail address such as me@ductor_bot.example does not count.
 func mentions(text string, entities []wireEntity, me Identity) []span {
 	if len(entities) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func mentions(text string, entities []wireEntity, me Identity) []span {
 	return found
 }
 
-// withoutMention removes the bot's name from the start or end of a text, and moves the entities accordingly. Within a
-// sentence the name stays, so that the sentence stays complete.
+// withoutMention removes the bot's name from the start and the end of a text, and adjusts the entities. Elsewhere the
+// name is a part of the sentence and stays.
 func withoutMention(text string, entities []wireEntity, me Identity) (string, []wireEntity) {
 	found := mentions(text, entities, me)
 	if len(found) == 0 {

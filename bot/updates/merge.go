@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// telegramText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
+	// telegramText is the maximum length of a Telegram message, in UTF-16 units. Telegram apps split longer texts into
+	// several messages.
 	telegramText = 4096
-	// splitText is the minimum length of a message that can be the first part of a split paste. Clients cut a long
-	// text at a blank line, a line or a word, in the second half of the first 4096 units.
+	// splitText is how long a message must be to count as a part of a split text. Apps split a text at a blank line, a
+	// line break or a space in the second half of the first 4096 units, so the part has more than half of that length.
 	splitText = telegramText / 2
-	// partSeconds is the maximum time between two parts of a prompt, by Telegram's clock. The time of arrival does
-	// not help: after a night offline, all messages arrive at once.
+	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. The
+	// time of arrival is no help: if ductor was offline, all messages arrive at once.
 	partSeconds = 2
-	maxAlbum    = 10 // files in one album
-	maxParts    = 50 // parts of one prompt
+	maxAlbum    = 10 // maximum number of files in an album
+	maxParts    = 50 // maximum number of messages that are merged into one prompt
 )
 
-// mergeWindows contains the times to wait for further parts.
+// mergeWindows says how long to wait for the next part of an album or of a split text.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next returns how long to wait for a message that may continue the given parts, and a function that recognizes such
-// a message. If the duration is zero, the parts are complete.
+// next returns how long to wait for another part of the prompt, and a function that reports whether a message is such a
+// part. It returns 0 if the parts are complete.
 func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	files := 0
@@ -48,8 +49,8 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	return 0, nil
 }
 
-// absorbRest waits for the rest of a long command that the client split. It merges the rest into the command's task,
-// and returns its text.
+// absorbRest waits for the remaining parts of a long command that the Telegram app has split into several messages. It
+// returns their text, and merges their updates into the task t.
 func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; last.sent.ofPaste() && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {
@@ -65,8 +66,9 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
-// continues reports whether the messages in and last are parts of one prompt. Parts are the files of an album, or
-// messages that a client sent together: a comment and its forwarded message, several forwards, or a split paste.
+// continues reports whether the message in can belong to the same prompt as the message last before it. Messages belong
+// together if they are files of the same album, or if a Telegram app sent them at the same time: a comment and the
+// message that it forwards, several forwarded messages, or the parts of a split text.
 func continues(last, in *Message) bool {
 	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
@@ -80,14 +82,14 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs reports whether the message in is another part of the prompt that ends with last, even if ductor has
-// handled that prompt. Two texts in a row may be separate prompts, but forwards and files that arrive together belong
-// together.
+// belongs is stricter than continues: it reports whether the message in certainly belongs to the same prompt as last.
+// Two texts sent at the same time may be separate prompts, but files and forwarded messages are not. belongs is used
+// for messages that arrive after the prompt was submitted.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
 
-// wordingOf joins the parts to the text of one prompt.
+// wordingOf joins the texts of all parts of a prompt.
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
 	b.WriteString(parts[0].sender)
@@ -111,8 +113,9 @@ func wordingOf(parts []*Message) string {
 	return b.String()
 }
 
-// seam returns the separator between two parts. It is empty if the client cut the text at the limit. Otherwise it is
-// the line break at which the client cut, because Telegram removes it. After text by other users it is a blank line.
+// seam returns the text between two parts of a prompt. It is empty if the Telegram app split the text exactly at the
+// maximum length. Otherwise the app split it at a line break and removed that, so seam returns a line break. Between a
+// forwarded text and the user's own text, it returns a blank line.
 func seam(part, next *Message) string {
 	switch {
 	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
@@ -123,11 +126,11 @@ func seam(part, next *Message) string {
 	return "\n"
 }
 
-// mergedKept limits the remembered merged prompts.
+// mergedKept is the maximum number of prompts that mergeMemory stores.
 const mergedKept = 64
 
-// mergeMemory stores the parts of merged prompts, so that an edit of one part changes only that part. Safe for
-// concurrent use.
+// mergeMemory stores the messages of prompts that consist of several messages. If a user edits one of the messages, the
+// new text of the whole prompt is computed from it. It is safe for concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
 	recent [][]*Message
@@ -146,7 +149,8 @@ func (m *mergeMemory) remember(parts []*Message) {
 	m.recent = append(m.recent, parts)
 }
 
-// edited returns the id of the prompt's first message, and the prompt's text after the edit in.
+// edited returns the new text of a prompt after the user edited the message in, and the ID of the prompt's first
+// message.
 func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,8 +165,8 @@ func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	return in.ID, wordingOf([]*Message{in})
 }
 
-// recent stores the last prompt of each sender, because a message that arrives after the start of its turn may belong
-// to it. Safe for concurrent use.
+// recent stores the last prompt of each user. A message that arrives after its turn was submitted may still belong to
+// that prompt. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	prompts map[senderKey]sentPrompt
@@ -173,7 +177,7 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message returns the id of the message that identifies the prompt, or 0.
+// message returns the ID of the prompt's first message, or 0 for the zero value.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -181,7 +185,7 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// promptOf returns the prompt that a message belongs to, or the zero value if the message starts a new prompt.
+// promptOf returns the earlier prompt to which a message belongs, or the zero value if the message is a new prompt.
 func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,14 +205,15 @@ func (r *recent) remember(p sentPrompt) {
 	r.prompts[p.parts[0].by()] = p
 }
 
-// follower recognizes messages that belong to a message for the bot without mentioning the bot: other parts of an
-// album, the message that a comment refers to, or other parts of a paste. Only the router uses it.
+// follower recognizes group messages that are meant for the bot although they do not mention it, because they belong to
+// a message that does. These are other files of an album, a forwarded message after its comment, or the remaining parts
+// of a split text. Only the router uses it.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen
 	albums   map[albumKey]bool
-	last     map[senderKey]*Message // last message for the bot, by sender
-	followed map[int64]bool         // updates of the current batch that a later message may continue
+	last     map[senderKey]*Message // last message for the bot of each sender
+	followed map[int64]bool         // IDs of updates after which another message of the prompt may follow in the batch
 }
 
 type albumKey struct {
@@ -231,7 +236,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch finds the messages of a batch that a later message of the batch may continue.
+// scanBatch fills followed for a batch of updates.
 func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
@@ -252,15 +257,15 @@ func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	}
 }
 
-// belongs reports whether a message belongs to a message for the bot.
+// belongs reports whether a message belongs to an earlier message that was for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether a message is within a paste or an album, where text that looks like a command is not a
-// command. In a private chat, the ids must be consecutive, because an answer of the bot in between would have an id
-// too.
+// inside reports whether a message belongs to an album or a split text, where a slash at the start does not make it a
+// command. In a private chat, the message IDs of a split text are consecutive. If they are not, the bot or the user has
+// sent something in between.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {
@@ -269,7 +274,7 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && last.sent.ofPaste() && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// remember records a message for the bot.
+// remember stores a message that was meant for the bot.
 func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)

@@ -8,32 +8,32 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a parsed message of a permitted user that is meant for the bot.
+// Message is a user's message for the bot. The sender may use the bot.
 type Message struct {
 	Update       int64
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
-	Role         orchestrator.UserRole // of the sender
+	Role         orchestrator.UserRole // role of the sender
 	ID           int
-	ReplyTo      int    // the bot's message to which it replies; 0 for none
-	Text         string // as Markdown, without the mention of the bot
-	Plain        string // Text without the Markdown of its formatting
-	Context      string // describes the quoted message or the origin of the text; empty, or ends in a line break
+	ReplyTo      int    // ID of the bot's message to which it replies; 0 if it does not
+	Text         string // Markdown, without the bot's name
+	Plain        string // Text without Markdown
+	Context      string // lines before the prompt, such as the message that it replies to
 	Private      bool
 
 	sent          original
 	arrived       time.Time
-	acknowledged  bool    // only the worker of its content uses it
-	sender        string  // for agents: the sender is not a listed user; empty for listed users
-	follows       bool    // a later message of the same batch may belong to it
-	onlyWithAlbum bool    // it is for the bot only if another part of its album is
-	merged        []int64 // updates of merged messages
-	// Files contains the fetched files of the message and of messages merged into it.
+	acknowledged  bool    // the message has the 👀 reaction; only the goroutine that handles the message uses it
+	sender        string  // a line for the agent about an unknown sender; empty for known users
+	follows       bool    // the same batch of updates contains a message that may continue this one
+	onlyWithAlbum bool    // a file of an album in a group; for the bot only if another file's caption mentions the bot
+	merged        []int64 // IDs of updates whose messages were merged into this one
+	// Files contains the downloaded files of the message, and of messages merged into it.
 	Files []orchestrator.Attachment
 }
 
-// NewMessage returns a message that is not in the chat, for example a text that the owner typed in a terminal. update
-// is its update in the journal.
+// NewMessage returns a message that did not come from Telegram, for example a text that the bot's owner typed in a
+// terminal. update is the ID under which it is stored.
 func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 	return &Message{
 		Update: update, Conversation: by.Conversation, User: by.Person, Role: by.Role, Text: text, Plain: text,
@@ -41,46 +41,47 @@ func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 	}
 }
 
-// Secret reports whether a HideFunc has hidden the text of the message.
+// Secret reports whether the text was removed because HideFunc reported it as a secret.
 func (in *Message) Secret() bool { return in.sent.secret }
 
-// original contains the properties of a sent message that decide whether two messages form one prompt.
+// original contains those properties of a sent message that decide whether it can be merged with another one.
 type original struct {
 	date      int64
-	forwarded bool // not written by the sender, so it is not a command, and the prompt fences it
+	forwarded bool // the sender did not write the text, so it is fenced and cannot be a command
 	edited    bool
-	secret    bool   // the text is hidden
-	units     int    // UTF-16 units of the original text
-	album     string // media group; empty outside of albums
+	secret    bool   // the text was removed, because it is a secret
+	units     int    // length of the original text in UTF-16 units
+	album     string // Telegram's ID of the album; empty if the message is not in one
 	file      *fileRef
-	reply     *reply // the message to which it replies; nil for none
+	reply     *reply // the message to which this one replies; nil if it does not
 }
 
-// ofPaste reports whether the message may be a part of a split paste, other than the last part.
+// ofPaste reports whether another part of a long text may follow, because the message is so long that a Telegram app
+// may have split the text.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
-// Updates returns the ids of the message's update and of the updates merged into it.
+// Updates returns the IDs of the message's own update and of the updates merged into it.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
 
-// reply is the message to which another message replies.
 type reply struct {
 	id     int
-	words  string // as Markdown
-	quoted bool   // the sender quoted a part, which is in the context
+	words  string // text as Markdown
+	quoted bool   // the user selected a part of the text to quote; Message.Context contains it
 	file   *fileRef
 }
 
-// Arrived returns when ductor read the message.
+// Arrived returns when ductor received the message.
 func (in *Message) Arrived() time.Time { return in.arrived }
 
-// By returns a Press with the conversation and the sender of the message.
+// By returns a Press by the sender of the message, so that a message can be handled like a button press.
 func (in *Message) By() orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates(), Arrived: in.arrived,
 	}
 }
 
-// Quote returns the id of the message in a group, so that the answer replies to it. In a private chat it returns 0.
+// Quote returns the ID of the message that an answer should reply to. In a private chat it returns 0, because a reply
+// is not necessary there.
 func (in *Message) Quote() int {
 	if in.Private {
 		return 0
@@ -88,7 +89,7 @@ func (in *Message) Quote() int {
 	return in.ID
 }
 
-// fileRef is a file at Telegram.
+// fileRef describes a file that was not downloaded yet.
 type fileRef struct {
 	id   string
 	name string
@@ -97,7 +98,7 @@ type fileRef struct {
 	kind fileKind
 }
 
-// fileKind is the use of a file.
+// fileKind says how a file is used.
 type fileKind string
 
 // Kinds of files.
@@ -106,8 +107,8 @@ const (
 	speech   fileKind = "speech" // transcribed into the prompt's text
 )
 
-// conversationOf returns the conversation of a message. A reply in a group without topics has a thread too, so the
-// thread counts only if Telegram marks it as a topic.
+// conversationOf returns the conversation of a message. A thread ID alone does not mean that the message is in a topic:
+// in groups without topics, replies have thread IDs too.
 func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	id := orchestrator.ConversationID{Chat: m.Chat.ID}
 	if m.InTopic && m.Thread > 1 {
@@ -116,7 +117,7 @@ func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	return id
 }
 
-// parseMessage parses a message and removes the bot's mention.
+// parseMessage converts a message from Telegram. It removes the bot's name from the text.
 func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	text, entities := m.textAndEntities()
 	in := &Message{
@@ -145,7 +146,7 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	return in
 }
 
-// markdownOf converts a text of Telegram to Markdown.
+// markdownOf converts a text with Telegram's formatting to Markdown.
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {
@@ -179,7 +180,7 @@ func fileOf(m *wireMessage) *fileRef {
 	return &fileRef{id: best.FileID, name: "photo.jpg", mime: "image/jpeg", size: best.Size}
 }
 
-// pictureMIME reports whether agents accept a MIME type as a picture.
+// pictureMIME reports whether agents accept pictures of this MIME type.
 func pictureMIME(mime string) bool {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -188,8 +189,8 @@ func pictureMIME(mime string) bool {
 	return false
 }
 
-// isTopicStart reports whether r is the service message that opened the topic. Every message in a topic has this
-// message as its reply.
+// isTopicStart reports whether r is the service message at the start of a topic. Telegram presents every message in a
+// topic as a reply to it.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
 }

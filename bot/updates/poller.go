@@ -21,16 +21,17 @@ type PollerOptions struct {
 	Journal  orchestrator.Inbox
 	Router   *Router
 	Feedback Feedback
-	Timeout  time.Duration             // timeout of a long poll
-	Owner    orchestrator.PersonID     // user to notify of problems with the disk; 0 for none
-	Conflict func(ctx context.Context) // called once each time another program starts polling with the bot's token
-	// Polled gets the result of each poll and the wait before the next one. It must not block. It may be nil.
+	Timeout  time.Duration             // how long Telegram may hold a getUpdates request
+	Owner    orchestrator.PersonID     // user to notify if the disk has a problem; 0 for none
+	Conflict func(ctx context.Context) // called if another program polls with the same bot token
+	// Polled is called after each poll with its result and the pause before the next poll. It must not block. It may be
+	// nil.
 	Polled func(err error, wait time.Duration)
 	Log    *slog.Logger
 	Now    func() time.Time
 }
 
-// NewPoller returns a Poller that passes updates to a Router.
+// NewPoller returns a Poller that passes updates to o.Router.
 func NewPoller(o PollerOptions) *Poller {
 	if o.Polled == nil {
 		o.Polled = func(error, time.Duration) {}
@@ -46,55 +47,54 @@ func NewPoller(o PollerOptions) *Poller {
 	}
 }
 
-// Poller receives updates from Telegram. It stores each update in the journal before the call that acknowledges it,
-// so no update is lost if ductor dies.
+// Poller receives updates from Telegram by long polling. It stores each update before it acknowledges it to Telegram,
+// so that no update is lost in a crash.
 type Poller struct {
 	api        *tgapi.API
 	journal    orchestrator.Inbox
 	dispatch   func(ctx context.Context, updates []orchestrator.Update)
-	strip      func(orchestrator.Update) orchestrator.Update // reduces a stranger's update to its id
+	strip      func(orchestrator.Update) orchestrator.Update // prepares an update for storing; see gate.strip
 	guard      *diskGuard
 	unfinished *unfinished
 	report     reports
-	timeout    time.Duration // timeout of a long poll
+	timeout    time.Duration // how long Telegram may hold a getUpdates request
 	backoff    backoff
 	log        *slog.Logger
 
-	offset int64 // offset of the next poll; 0 requests all updates that are not acknowledged
+	offset int64 // offset parameter of the next getUpdates request; 0 requests all unacknowledged updates
 	last   last
 }
 
-// last describes the last polls.
+// last contains the results of the last polls.
 type last struct {
 	answered  bool
-	conflicts int // consecutive conflicts
+	conflicts int // number of consecutive conflicts with another poller
 }
 
-// reports contains the callbacks of PollerOptions.
 type reports struct {
 	conflict func(ctx context.Context)
 	polled   func(err error, wait time.Duration)
 }
 
-// PollMost returns the maximum duration of a poll with this timeout.
+// PollMost returns the longest time that a poll with the given timeout can take.
 func PollMost(timeout time.Duration) time.Duration { return timeout + pollGrace }
 
 const (
 	pollLimit   = 100
-	pollGrace   = 15 * time.Second // time for the network, in addition to the timeout
+	pollGrace   = 15 * time.Second // time for the network in addition to the timeout
 	pendingPage = 200
-	// conflictRest is added to the longest possible poll of another poller. With a shorter pause, the two pollers
-	// would interrupt each other again and again.
+	// conflictRest is the pause after a conflict with another poller, in addition to the timeout of a poll. A shorter
+	// pause would make the two pollers interrupt each other again and again.
 	conflictRest = 10 * time.Second
 )
 
-// allowedUpdates returns the kinds of updates that the bot requests.
 func allowedUpdates() []string {
 	return []string{"message", "edited_message", "callback_query", "stopped_message_generation"}
 }
 
-// Run handles the updates that the previous process left in the journal, then polls until ctx is done and returns nil.
-// It returns ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or an error of reading the journal.
+// Run handles the stored updates that the previous process did not finish, and then polls until ctx is done. It returns
+// nil if ctx is done. Otherwise it returns ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or an error
+// from reading stored updates.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.takeUp(ctx, anyUpdate); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll, unless the disk has a problem. It returns the wait before the next poll.
+// next makes one poll, or handles a problem with the disk. It returns the pause before the next call.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
@@ -130,12 +130,12 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(changed, cancel)() // a problem with the disk ends a poll
+	defer context.AfterFunc(changed, cancel)() // cancel the poll if the disk fails
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has room again. If not, it reads new updates without acknowledging them, and
-// tells their senders why they get no answer.
+// awaitRoom checks whether a full disk has space again. If it does not, awaitRoom reads new updates without
+// acknowledging them, only to tell their senders about the problem.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
 	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
@@ -157,7 +157,7 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished dispatches updates again that could not be marked as handled while the disk was full.
+// takeUpUnfinished handles updates again that could not be marked as handled because the disk was full.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	ids := p.unfinished.take()
 	if len(ids) == 0 {
@@ -168,7 +168,8 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp dispatches the unhandled updates of the journal for which wanted returns true, in order.
+// takeUp handles stored updates that are not marked as handled, in order. It skips those for which wanted returns
+// false.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
@@ -189,11 +190,11 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// pollOnce makes one poll. It returns the wait before the next poll.
+// pollOnce makes one poll. It returns the pause before the next one.
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // a short poll meets no other poller
-		patience = 0 // an immediate answer shows that Telegram is reachable
+	if !p.last.answered && p.last.conflicts == 0 { // such a short poll would not detect another poller
+		patience = 0 // a fast answer shows at once that Telegram is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
@@ -208,8 +209,9 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	p.report.polled(nil, 0)
 	p.last.conflicts = 0
 	if len(updates) == 0 {
-		// All updates are acknowledged. From now on, 0 requests the same updates as the offset, and also updates with
-		// lower ids: after a quiet week, Telegram may restart its numbering.
+		// Telegram has no more updates. From now on, offset 0 requests the same updates as the old offset. It also
+		// requests updates with lower IDs, because Telegram may choose a new random ID if there were no updates for a
+		// week.
 		p.offset = 0
 	} else if err := p.storeAndDispatch(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
@@ -226,9 +228,9 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. Telegram sends
-// unacknowledged updates again after a crash or a lost answer. storeAndDispatch waits for the disk at its end, when
-// the handlers have begun; their writes reach the disk after the update.
+// storeAndDispatch stores updates, dispatches those that are new, and advances the offset, which acknowledges them with
+// the next poll. After a crash or a lost answer, Telegram sends the same updates again. The flush to disk comes last,
+// so that handlers can start meanwhile. Anything they write reaches the disk after the updates.
 func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
@@ -250,8 +252,8 @@ func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Up
 	return nil
 }
 
-// poll requests updates from Telegram, and waits for them for at most patience. It logs and drops updates without a
-// readable id.
+// poll requests updates from Telegram. Telegram may hold the request for up to patience until an update arrives. poll
+// logs and skips updates whose ID it cannot read.
 func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
 	defer cancel()
@@ -279,7 +281,7 @@ func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 	return updates, nil
 }
 
-// trouble decides how to continue after a failed poll.
+// trouble handles the error of a poll. It returns the pause before the next poll, or an error that ends the poller.
 func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
 	if tgapi.TokenRefused(err) {
 		return 0, ErrToken
@@ -311,7 +313,8 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
 	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own",
 		"again_in", wait)
-	// A single conflict may come from the last poll of a process that this one replaced.
+	// Report only the second conflict in a row. The first may be caused by the last poll of the previous ductor
+	// process.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)
 	}

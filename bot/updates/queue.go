@@ -13,14 +13,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// class determines which other tasks of its conversation a task may overtake.
+// class is the priority of a task within its conversation.
 type class int
 
-// Classes of tasks, the most urgent first.
-//   - Urgent tasks (aborts) do not wait, except if the abort would stop nothing.
-//   - Control tasks (commands, buttons) overtake content that waits for the network, but no other content: a "/new"
-//     that was sent after a prompt takes effect after that prompt.
-//   - Content (prompts) is handled in order, and after every command that was sent before it.
+// Classes of tasks, the most urgent first:
+//   - Urgent tasks (aborts) run immediately. Only if nothing is running do they wait for earlier commands.
+//   - Control tasks (commands and buttons) wait for earlier prompts, so that a "/new" takes effect after the prompt
+//     that was sent before it. But they do not wait while that prompt downloads its files.
+//   - Content tasks (prompts) run in order, and after every command that was sent before them.
 const (
 	classUrgent class = iota
 	classControl
@@ -28,32 +28,32 @@ const (
 	classes
 )
 
-// queueBounds limits the waiting tasks of each class in one conversation.
+// queueBounds is the maximum number of waiting tasks of each class in one conversation.
 var queueBounds = [classes]int{8, 32, 128}
 
-// task is the work for one update.
+// task is the work for one update, or for several that were merged.
 type task struct {
-	seq     int64 // id of its first update, so that a task keeps its position if ductor handles it again
+	seq     int64 // position in the queue: the ID of the first update, so that it is the same after a restart
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
-	content *Message                                     // for content only
-	do      func(ctx context.Context, q *queue, t *task) // for urgent and control tasks only
-	dropped bool                                         // an abort removed the task and took over its updates
-	stop    context.CancelFunc                           // cancels content that waits for the network
+	content *Message                                     // the prompt; only for classContent
+	do      func(ctx context.Context, q *queue, t *task) // the work; only for the other classes
+	dropped bool                                         // an abort removed the task and handles its updates
+	stop    context.CancelFunc                           // cancels a content task; set when it starts
 }
 
-// queues runs the tasks of all conversations: in order within a conversation, in parallel across conversations.
-// Goroutines exist only while there is work, at most one per class and conversation.
+// queues runs the tasks of all conversations. Tasks of one conversation run in order; different conversations run in
+// parallel. Each conversation has at most one goroutine per class, and only while tasks are waiting.
 type queues struct {
-	content  func(ctx context.Context, q *queue, t *task) // runs a content task and the tasks merged into it
-	broke    func(t *task)                                // notifies the user that a task panicked
+	content  func(ctx context.Context, q *queue, t *task) // runs a content task; may merge later tasks into it
+	broke    func(t *task)                                // called after a task panicked
 	log      *slog.Logger
 	patience time.Duration // timeout of control and urgent tasks
 
-	life          context.Context // context of tasks; cancelled if stop runs out of time
+	life          context.Context // context of all tasks; cancelled if they do not end in time after stop
 	end           context.CancelFunc
-	background    context.Context // context of other work; cancelled when stop begins
+	background    context.Context // context for spawn; cancelled at the start of stop
 	endBackground context.CancelFunc
 	wg            sync.WaitGroup
 
@@ -61,25 +61,25 @@ type queues struct {
 	byConversation map[orchestrator.ConversationID]*queue
 }
 
-// pace is the state of a queue's active content.
+// pace says what the active content task of a queue is doing.
 type pace int
 
 const (
-	promptly  pace = iota // it runs to its end
-	gathering             // it waits for further parts; a command ends this wait and runs after the content
-	slowly                // it waits for the network, and commands overtake it
+	promptly  pace = iota // it works, and cannot be interrupted
+	gathering             // it waits for more messages of the same prompt; a command ends the wait
+	slowly                // it waits for the network; commands may run meanwhile
 )
 
-// queue contains the tasks of one conversation. The lock of queues guards its fields.
+// queue contains the tasks of one conversation. queues.mu guards its fields.
 type queue struct {
 	all     *queues
 	id      orchestrator.ConversationID
 	waiting [classes][]*task
 	active  [classes]*task
 	worker  [classes]bool
-	pace    pace          // of the active content
-	full    [classes]bool // the user was notified that the queue is full; reset when there is room
-	changed chan struct{} // closed and replaced when one of the fields above changes
+	pace    pace          // of the active content task
+	full    [classes]bool // the user was told that too many tasks are waiting; reset when there is space
+	changed chan struct{} // closed and replaced when a field above changes
 }
 
 func newQueues(log *slog.Logger, patience time.Duration) *queues {
@@ -91,20 +91,20 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 	}
 }
 
-// closed reports whether stop has begun. The caller must hold the lock.
+// closed reports whether stop was called. The caller must hold k.mu.
 func (k *queues) closed() bool { return k.background.Err() != nil }
 
-// admission is the result of enqueue.
+// admission is the result of queues.enqueue.
 type admission int
 
 const (
 	admitted admission = iota
-	crowded            // no room, and the user was not notified yet
-	silenced           // no room, and the user was notified
-	stopping           // ductor is stopping, so the task stays in the journal
+	crowded            // there is no space, and the user does not know yet
+	silenced           // there is no space, and the user was already told
+	stopping           // ductor is stopping; the next process runs the task
 )
 
-// enqueue appends t to its queue. It never blocks.
+// enqueue adds t to the queue of its conversation. It never blocks.
 func (k *queues) enqueue(t *task) admission {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +128,8 @@ func (k *queues) enqueue(t *task) admission {
 	return admitted
 }
 
-// behindCommand reports whether a new task would wait for a command or a button.
+// behindCommand reports whether a command or button is waiting or running in the conversation, so that a new prompt
+// would have to wait.
 func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,7 +137,7 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// becomeContent turns an active task into content, at the same position.
+// becomeContent queues the active task t again as a content task, at the same position.
 func (q *queue) becomeContent(t *task) {
 	k := q.all
 	k.mu.Lock()
@@ -144,7 +145,7 @@ func (q *queue) becomeContent(t *task) {
 	q.insert(&task{seq: t.seq, class: classContent, conv: t.conv, updates: t.updates, content: t.content})
 }
 
-// insert adds a task at its position. The caller holds the lock.
+// insert adds a task at the position of its seq. The caller must hold the lock.
 func (q *queue) insert(t *task) {
 	waiting := q.waiting[t.class]
 	i, _ := slices.BinarySearchFunc(waiting, t.seq, func(o *task, seq int64) int { return cmp.Compare(o.seq, seq) })
@@ -152,7 +153,8 @@ func (q *queue) insert(t *task) {
 	q.wake(t.class)
 }
 
-// wake starts the class's worker if it has none, and wakes all waiting goroutines. The caller must hold the lock.
+// wake starts the goroutine for a class if it is not running, and wakes all goroutines that wait in await. The caller
+// must hold the lock.
 func (q *queue) wake(c class) {
 	if !q.worker[c] && !q.all.closed() {
 		q.worker[c] = true
@@ -180,8 +182,8 @@ func (q *queue) work(c class) {
 	}
 }
 
-// take waits until the first task of the class may run, and makes it active. It returns nil if no task is left, or if
-// ductor is stopping.
+// take waits until the first task of the class may run, and makes it the active task. It returns nil if no task is
+// waiting or ductor is stopping.
 func (q *queue) take(c class) *task {
 	k := q.all
 	k.mu.Lock()
@@ -199,11 +201,11 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // this ends, because the awaited task is active and has a deadline
+		q.await(context.Background()) // needs no deadline, because the task that it waits for has one
 	}
 }
 
-// ready reports whether no earlier task prevents t from running.
+// ready reports whether t may run now, or must wait for an earlier task.
 func (q *queue) ready(t *task) bool {
 	switch t.class {
 	case classUrgent:
@@ -215,7 +217,7 @@ func (q *queue) ready(t *task) bool {
 	}
 }
 
-// before reports whether an unfinished task of class c is older than seq.
+// before reports whether a task of class c that came before seq is waiting or running.
 func (q *queue) before(c class, seq int64) bool {
 	if a := q.active[c]; a != nil && a.seq < seq {
 		return true
@@ -223,8 +225,8 @@ func (q *queue) before(c class, seq int64) bool {
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
 }
 
-// await waits until the queue changes. The caller must hold the lock, which await releases while it waits. It returns
-// false if ctx is done.
+// await waits until the queue changes. The caller must hold the lock; await releases it while waiting. It returns false
+// if ctx is done.
 func (q *queue) await(ctx context.Context) bool {
 	changed := q.changed
 	q.all.mu.Unlock()
@@ -237,7 +239,7 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// awaitBefore waits until all tasks of class c that came before t are finished, or ctx is done.
+// awaitBefore waits until all tasks of class c that came before t have ended, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -245,7 +247,7 @@ func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	}
 }
 
-// retire removes the queue if it has neither workers nor tasks. The caller holds the lock.
+// retire removes the queue if it has no tasks and no goroutines. The caller must hold the lock.
 func (q *queue) retire() {
 	for c := range classes {
 		if q.worker[c] || len(q.waiting[c]) > 0 {
@@ -266,7 +268,7 @@ func (q *queue) release(c class) {
 	q.touch()
 }
 
-// run runs one task. A panic ends only the task.
+// run runs one task. It recovers from a panic in the task.
 func (q *queue) run(t *task) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -288,7 +290,7 @@ func (q *queue) run(t *task) {
 	t.do(ctx, q, t)
 }
 
-// spawn runs f in a new goroutine, so that no task waits for it. The ctx of f ends when ductor stops.
+// spawn runs f in a new goroutine. The context of f is cancelled when ductor stops.
 func (k *queues) spawn(f func(ctx context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -297,8 +299,9 @@ func (k *queues) spawn(f func(ctx context.Context)) {
 	}
 }
 
-// stop starts no further tasks, and cancels tasks that wait for the network. It waits for the other tasks until ctx
-// is done, and then cancels them. Unfinished work stays in the journal.
+// stop prevents further tasks from starting, and cancels content tasks that wait for the network or for more messages.
+// It waits for the others until ctx is done, and then cancels them too. Work that is not finished stays in the database
+// for the next process.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBackground()

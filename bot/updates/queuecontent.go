@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// A content task uses these methods of its queue while it waits for the network or for further parts. After commit,
-// an abort no longer drops the task.
+// A content task calls these methods while it waits for more messages of the same prompt or for the network. Meanwhile,
+// an abort can drop the task. After commit, it cannot.
 
-// gather records that t waits for further parts, so an abort may drop it. It returns false if t was dropped.
+// gather records that t waits for more messages of the same prompt. It returns false if an abort dropped t.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
-// goSlow records that t waits for the network, so commands may overtake it. It returns false if t was dropped.
+// goSlow records that t waits for the network, so that commands may run meanwhile. It returns false if an abort dropped
+// t.
 func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
 
-// commit ends gather and goSlow: t now runs to its end. It returns false if t was dropped.
+// commit records that t waits for nothing more. From now on an abort cannot drop it. It returns false if an abort
+// already has.
 func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
 
 func (q *queue) setPace(t *task, p pace) bool {
@@ -31,9 +33,9 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits for the next content of the queue. If fits accepts it, absorb merges it into t and returns it. absorb
-// returns nil if window has passed, the content does not fit, a command came, or ctx is done. The caller must have
-// called gather.
+// absorb waits for the next content task in the queue. If fits returns true for its message, absorb removes it from the
+// queue, merges it into t and returns it. absorb returns nil if no such task comes within window, if a command comes
+// first, or if ctx is done. The caller must have called gather.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -46,14 +48,14 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart returns the content after t and removes it from the queue, if it belongs to t. known is false if such
-// content may still arrive. The caller must hold the lock.
+// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, next is nil.
+// known is false if a later call may return a task, so absorb must continue to wait. The caller must hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // an abort waits, and may drop t
+		return nil, false // wait for the abort, which may drop t
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {
@@ -68,17 +70,17 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known b
 	return head, true
 }
 
-// newest is greater than any position in a queue.
+// newest is greater than the position of any task.
 const newest = math.MaxInt64
 
-// arrived reports whether an unfinished task of class c has a position between from and to.
+// arrived reports whether a task of class c between the positions from and to is waiting or running.
 func (q *queue) arrived(c class, from, to int64) bool {
 	between := func(t *task) bool { return t.seq > from && t.seq < to }
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes the content that came before abort and for which concerns returns true. If such content is
-// being committed, it waits: after that, either the domain has the prompt or the prompt failed.
+// dropContent removes the content tasks before abort for which concerns returns true. A task that has called commit
+// cannot be removed. dropContent waits for its end instead, so that the caller can stop the turn that the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -109,7 +111,7 @@ func (q *queue) dropContent(ctx context.Context, abort *task,
 	}
 }
 
-// Abort is a message that stops the running work of its conversation.
+// Abort is a request to stop everything that runs in a conversation.
 type Abort struct {
 	In         *Message
 	queue      *queue
@@ -117,8 +119,9 @@ type Abort struct {
 	unfinished *unfinished
 }
 
-// Drop removes the prompts that came before the abort and for which concerns returns true: from the queue, and from
-// the prompts that could not be stored because the disk is full. It returns their updates and their number.
+// Drop removes prompts that were sent before the abort and that have not become turns yet, if concerns returns true for
+// them. This includes prompts that could not be stored because the disk is full. Drop returns the IDs of their updates,
+// and the number of prompts.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {
@@ -127,5 +130,5 @@ func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates 
 	return append(updates, left...), prompts + more
 }
 
-// Go runs f in a new goroutine. The ctx of f ends when ductor stops.
+// Go runs f in a new goroutine. The context of f is cancelled when ductor stops.
 func (a Abort) Go(f func(ctx context.Context)) { a.queue.all.spawn(f) }

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// receiver converts content to prompts. It waits for parts that belong together, fetches files, and submits
-// everything as one prompt.
+// receiver turns messages into prompts. It merges messages that belong together, downloads their files, and submits the
+// result as one turn.
 type receiver struct {
 	turns     Turns
 	listener  Listener // nil: speech is not supported
@@ -32,15 +32,15 @@ type receiver struct {
 }
 
 const (
-	// submitPatience limits the submission of a prompt, which is one store transaction.
+	// submitPatience is the timeout for submitting a prompt.
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
-	steerEmoji     = "👌" // the prompt became a part of the running turn
+	steerEmoji     = "👌" // the prompt was added to the running turn
 )
 
-// receive runs one content task. If it returns without finishing the updates, an abort has taken them over, or ductor
-// is stopping and the next process handles them.
+// receive runs one content task. It may return without marking the updates as handled. Then an abort has dropped the
+// task, or ductor is stopping and the next process handles them.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if t.content.sent.edited {
 		r.edit(ctx, t)
@@ -81,8 +81,8 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered passes the content to Handler.Reply, which may use it as an answer to a message of the bot. It returns
-// false if the content is a prompt.
+// answered passes the messages to Handler.Reply, because they may answer something that the bot asked. It returns false
+// if they are a prompt.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
@@ -96,21 +96,20 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 		whole.Context = parts[0].Context
 	}
 	took := r.handler.Reply(ctx, &whole)
-	if whole.Context != parts[0].Context { // the handler put the replied-to message into the context
+	if whole.Context != parts[0].Context { // the handler added the message it replies to
 		parts[0].Context, parts[0].sent.reply = whole.Context, nil
 	}
 	return took
 }
 
-// addSubject adds the replied-to message of the bot to a message's context, unless the agent knows it.
+// addSubject quotes the bot's message to which in replies, unless the agent knows that message anyway.
 func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	if in.ReplyTo != 0 && in.sent.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
 
-// fetchRepliedFile fetches the file of the message to which a message replies. If that fails, the prompt mentions the
-// missing file.
+// fetchRepliedFile downloads the file of the message to which in replies. If that fails, the prompt will say so.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
@@ -134,11 +133,10 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	return nil
 }
 
-// errLeft means that the caller must not continue with the content, because an abort dropped it or ductor is
-// stopping.
+// errLeft means that receive must return without doing anything: an abort dropped the task, or ductor is stopping.
 var errLeft = errors.New("dropped, or left for after the restart")
 
-// collect waits for all parts of the content. It returns false if the content was dropped.
+// collect waits for all messages of the prompt. It returns false if an abort dropped the task or ductor is stopping.
 func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, bool) {
 	parts := []*Message{t.content}
 	for {
@@ -190,12 +188,12 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 	return files, nil
 }
 
-// unheard is an error of the Listener.
+// unheard is an error from Listener.Transcribe.
 type unheard struct{ error }
 
 func (u unheard) Unwrap() error { return u.error }
 
-// listen replaces the text of a message by the transcript of its file.
+// listen transcribes a recording and adds the transcript to the text of the message.
 func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	said, err := r.listener.Transcribe(ctx, file)
 	if err != nil {
@@ -211,7 +209,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	return nil
 }
 
-// sentence explains to the user why a file is missing in the prompt.
+// sentence returns the text that tells the user why a file could not be used.
 func (r *receiver) sentence(p lang.Printer, err error) string {
 	switch {
 	case errors.Is(err, ErrNothingHeard):
@@ -222,16 +220,16 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err)
 }
 
-// isSpoken reports whether one of the parts is speech.
+// isSpoken reports whether at least one part is a recording of speech.
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
-// submit stores the prompt as a turn, and marks the updates as handled in the same transaction.
+// submit stores the messages as one turn, and marks their updates as handled in the same transaction.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := splitName(first.Text); begins { // an agent may take long to list the models for the name
+	if _, _, begins := splitName(first.Text); begins { // cutModelName may have to wait for an agent's list of models
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)
@@ -282,8 +280,9 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 }
 
-// cutModelName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the
-// model's choice. If the name is unknown, the text stays unchanged, and named is false.
+// cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
+// returns the settings for that model. If no model has the name, it leaves the text unchanged and returns named =
+// false.
 func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := splitName(in.Text)
 	if !ok {
@@ -295,8 +294,8 @@ func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchest
 	return wants, named
 }
 
-// splitName splits a text that starts with @ and a name. It returns the name and the remaining text, which must not
-// be empty.
+// splitName splits a text such as "@fast explain this" into the name and the rest. It returns false if the text does
+// not have this form.
 func splitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
@@ -311,11 +310,11 @@ func isBlank(parts []*Message) bool {
 	return !slices.ContainsFunc(parts, func(p *Message) bool { return p.Text != "" || p.Context != "" })
 }
 
-// ReceiptDelay is how long ductor waits for the first text of an answer before it puts the receipt emoji on the user's
-// message. The emoji is a call to Telegram, which counts towards the chat's limit of calls.
+// ReceiptDelay is how long ductor waits for the first text of an answer before it adds the 👀 reaction to the user's
+// message. If the answer comes first, the reaction is unnecessary, and it would count toward Telegram's rate limit.
 const ReceiptDelay = 700 * time.Millisecond
 
-// acknowledge puts the receipt emoji on a message, once.
+// acknowledge adds the 👀 reaction to a message, unless it already has it.
 func (r *receiver) acknowledge(in *Message) {
 	if !r.reactions() || in.acknowledged {
 		return
@@ -324,14 +323,14 @@ func (r *receiver) acknowledge(in *Message) {
 	r.feedback.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
-// edit changes the prompt of a message in the queue. A late edit, or an edit of a message that was not a prompt, has
-// no effect, as users of Telegram expect.
+// edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
+// message was not a prompt, the edit has no effect, unless Handler.Edited handles it.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
 	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.cutModelName(ctx, in) // the edit does not change the choice of the model
+		_, _ = r.cutModelName(ctx, in) // the model stays the one that the original message named
 		r.addSubject(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)

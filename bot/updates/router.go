@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RouterOptions configures a Router. The fields from Allow to PasteWindow may be zero.
+// RouterOptions configures a Router. The fields from Owner to PasteWindow are optional.
 type RouterOptions struct {
 	Me       Identity
 	Turns    Turns
@@ -20,22 +20,22 @@ type RouterOptions struct {
 	Uploads  *Uploads
 	Finisher *Finisher
 
-	Owner       orchestrator.PersonID // user to notify of groups that move; 0 for none
+	Owner       orchestrator.PersonID // user to notify if a group gets a new ID; 0 for none
 	Allow       Allow
 	Listener    Listener      // nil: speech is not supported
-	AlbumWindow time.Duration // how long to wait for further files of an album; not at all if <= 0
-	PasteWindow time.Duration // how long to wait for the next part of a long paste; not at all if <= 0
+	AlbumWindow time.Duration // how long to wait for the next file of an album; <= 0: do not wait
+	PasteWindow time.Duration // how long to wait for the next part of a split text; <= 0: do not wait
 
 	Hide  HideFunc         // recognizes secrets in messages; may be nil
-	Names *tgapi.ChatNames // records the names of chats
+	Names *tgapi.ChatNames // gets the names of chats and users; may be nil
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // ductor may have lost track of messages before this time; zero: it has not
+	Lost  time.Time // messages before this time may have been handled already; zero: none
 }
 
-// Router parses updates and queues their work in their conversation. Its decisions depend only on the update, and it
-// waits only for the journal, so conversations do not delay each other.
+// Router decides for each update what to do, and queues that work in the update's conversation. The decision itself
+// waits for nothing but the database, so a slow conversation does not delay others.
 type Router struct {
 	me Identity
 
@@ -52,10 +52,11 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// controlPatience is the timeout of a command or button. Some, such as /model, wait for an agent's program.
+// controlPatience is the timeout of a command or button. It is long because some commands, such as /model, wait for an
+// agent's program.
 const controlPatience = 45 * time.Second
 
-// NewRouter returns a Router. The caller must call Stop at the end.
+// NewRouter returns a Router. The caller must call Stop when it is no longer needed.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
@@ -65,7 +66,7 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
-	queues.broke = func(t *task) { // finish the task, because it may have had effects and must not run again
+	queues.broke = func(t *task) { // do not run the task again, because a part of it may have been done
 		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
 		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
 	}
@@ -81,7 +82,7 @@ func gateOf(o RouterOptions) *gate {
 	g.me, g.names, g.lost, g.hide = o.Me, o.Names, o.Lost, o.Hide
 	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	told := make(map[orchestrator.ConversationID]bool)
-	g.dropped = func(m *wireMessage) { // notify each conversation only once
+	g.dropped = func(m *wireMessage) { // once per conversation
 		in := conversationOf(m)
 		if !told[in] {
 			told[in] = true
@@ -91,15 +92,15 @@ func gateOf(o RouterOptions) *gate {
 	return g
 }
 
-// Stop starts no further handlers. It waits for the running handlers until ctx is done, and then cancels them.
-// Unfinished work stays in the journal.
+// Stop prevents further handlers from starting. It waits for running handlers until ctx is done, and then cancels them.
+// Work that is not finished stays in the database for the next process.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Go runs f in a new goroutine, so that no handler waits for it. The ctx of f ends when Stop is called.
+// Go runs f in a new goroutine. The context of f is cancelled when Stop is called.
 func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
-// Dispatch handles stored updates in order. Updates that need no action are finished immediately. Only one goroutine
-// may call Dispatch.
+// Dispatch handles updates that were stored, in order. It marks those that need no action as handled. Only one
+// goroutine at a time may call it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
@@ -113,15 +114,15 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	}
 }
 
-// fate is the router's decision whether to handle an update.
+// fate says who marks an update as handled.
 type fate bool
 
 const (
-	ignore fate = false // finish it without any action
-	taken  fate = true  // its handler finishes it
+	ignore fate = false // Dispatch, because nothing else is to be done
+	taken  fate = true  // the handler of the update
 )
 
-// route decides about one update. It never panics, because one bad update must not stop the others.
+// route handles one update. It recovers from panics, so that one bad update does not block all later ones.
 func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,7 +132,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}()
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
-		return ignore // check again, because the allowlist may have changed since the update was stored
+		return ignore // the update was checked before it was stored, but the settings may have changed since
 	}
 	if u.Crashes >= orchestrator.MostCrashes {
 		return r.giveUp(ctx, u, &w)
@@ -150,7 +151,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	return ignore
 }
 
-// giveUp finishes an update that crashed ductor more than once, and notifies its sender.
+// giveUp marks an update as handled that has crashed ductor more than once, and tells its sender.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
@@ -176,7 +177,8 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}, nil)
 }
 
-// ifStillAllowed returns a handler that does nothing if the user was removed while the task waited in the queue.
+// ifStillAllowed returns a function that calls do, unless the user has lost access to the bot while the task was
+// waiting.
 func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
@@ -188,14 +190,14 @@ func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	}
 }
 
-// noteLanguage records the language of a user who contacts the bot.
+// noteLanguage records the language of a user's Telegram app.
 func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessage) {
 	if err := r.lang.Hear(ctx, in.Chat.ID, from.ID, from.Language); err != nil {
 		r.log.Warn("a language is not kept", "chat", in.Chat.ID, "user", from.ID, "err", err)
 	}
 }
 
-// read parses the message of an update.
+// read converts a message and sets when it arrived and the role of its sender.
 func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 	in := parseMessage(u.ID, m, r.me)
 	if in.arrived = u.Received; in.arrived.IsZero() {
@@ -209,7 +211,7 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if in.sent.secret { // from any user, and also in a group
+	if in.sent.secret { // accept a secret from any user, and in groups too
 		t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 		return r.enqueue(ctx, t, in)
 	}
@@ -253,8 +255,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	return r.enqueue(ctx, t, in)
 }
 
-// queueAlbumPart queues a part of an album that is for the bot only if another part is. Any part can have the caption
-// that mentions the bot.
+// queueAlbumPart queues a file of an album in a group. The file is for the bot only if the caption of some file in the
+// album mentions the bot, and that file may arrive later.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
 	if in.sent.album == "" || in.sent.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
@@ -271,7 +273,7 @@ func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 		r.follower.belongs(in)
 }
 
-// command queues a command in its conversation, or answers that the sender may not use it.
+// command queues a command, or tells the user that they may not use it.
 func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
 	in := c.In
 	if !spec.Allows(in.Role) {
@@ -298,8 +300,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	}, in)
 }
 
-// abort stops running work. If nothing is running, it first waits for earlier commands, because they may start work
-// that it must stop: "/retry" and "/abort" can arrive together if the network or ductor was down.
+// abort stops everything that runs in the conversation. If nothing is running, it first waits for earlier commands,
+// because they may start something that the user wants to stop. For example, "/retry" and "/abort" arrive together if
+// ductor was offline.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
 	r.stop(ctx, q, t)
@@ -309,7 +312,7 @@ func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t, unfinished: r.finisher.unfinished})
 }
 
-// awaitEarlierCommands waits for the commands before an abort, unless work is already running.
+// awaitEarlierCommands waits for the commands before the task t, unless a turn is already running.
 func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	if r.turns.Runs(t.conv) {
 		return
@@ -319,10 +322,11 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-// beginPatience limits how long an abort waits for earlier commands.
+// beginPatience is how long an abort waits for earlier commands.
 const beginPatience = 2 * time.Second
 
-// abortIfRunning handles an abort word: it aborts if work is running. Otherwise the word is a prompt.
+// abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, the message is
+// a prompt.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
 	if !r.turns.Runs(t.conv) {
@@ -332,7 +336,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// unsupported answers a message of a kind that agents cannot use. It answers only once for an album.
+// unsupported tells the user that agents cannot use this kind of message. For an album, it does so only once.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
 	if kind == "" || !r.isForBot(m, in) || in.sent.album != "" && r.follower.belongs(in) {
@@ -346,7 +350,7 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
-// explainSpeech explains how to enable speech. It answers only once for an album.
+// explainSpeech tells the user how to enable speech recognition. For an album, it does so only once.
 func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	if in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
@@ -355,9 +359,9 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit handles an edited message as a new message if seen.isNew returns true. Otherwise the receiver changes the
-// prompt if it is still queued. edit ignores messages without text, because a live location is edited every few
-// seconds.
+// edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
+// receiver changes the prompt, if it is still queued. edit ignores messages without text, because Telegram reports a
+// live location as an edit every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)
@@ -370,7 +374,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// enqueue appends a task to its queue. If the queue is full, it answers the message in, unless in is nil.
+// enqueue adds a task to its queue. If the queue is full, enqueue tells the sender of the message in, unless in is nil.
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:

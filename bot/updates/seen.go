@@ -2,11 +2,11 @@ package updates
 
 import "time"
 
-// seen stores recent messages and whether they were for the bot. So an edit can make a message one for the bot, or
-// change a command. Only the router uses it.
+// seen remembers recent messages that were meant for the bot, so that the router can handle edits. An edit can add the
+// bot's name to a message that was not for the bot, or correct a command. Only the router uses it.
 type seen struct {
 	now   func() time.Time
-	since time.Time // start of the time for which all messages are stored
+	since time.Time // all messages after this time are stored
 	texts map[seenKey]string
 }
 
@@ -17,7 +17,7 @@ type seenKey struct {
 
 const (
 	seenMost = 4096
-	// seenFor is the maximum age of a message whose edit has an effect.
+	// seenFor is how old a message may be to be handled again after an edit.
 	seenFor = time.Hour
 )
 
@@ -25,7 +25,8 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// remember records a message that was for the bot. command is the text of a command, or "" for a prompt.
+// remember stores a message that was meant for the bot. command is the text if it was a command, or "" if it was a
+// prompt.
 func (s *seen) remember(m *wireMessage, command string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
@@ -34,8 +35,8 @@ func (s *seen) remember(m *wireMessage, command string) {
 	s.texts[seenKey{m.Chat.ID, m.ID}] = command
 }
 
-// isNew reports whether to handle an edited message as a new message: it was a command and has changed, or it was not
-// for the bot before. Edits of forgotten messages have no effect.
+// isNew reports whether an edited message must be handled like a new one. This is the case if it was a command and its
+// text has changed, or if it was not meant for the bot before.
 func (s *seen) isNew(m *wireMessage) bool {
 	was, known := s.texts[seenKey{m.Chat.ID, m.ID}]
 	if known {

@@ -25,36 +25,35 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits for files that a bot can fetch, from Telegram or from the owner's Bot API server.
+// Maximum size of a file that a bot can download: from Telegram's servers, or from a self-hosted Bot API server.
 const (
 	maxDownload = 20 << 20
 	maxOwn      = 2000 << 20
 )
 
-// tooLarge is the error for a file that exceeds the limit of the owner or of Telegram. Its value is that limit in
-// bytes.
+// tooLarge is the error for a file that is too large. Its value is the limit in bytes.
 type tooLarge int64
 
 func (n tooLarge) Error() string {
 	return fmt.Errorf("fetch file: more than %d bytes", int64(n)).Error()
 }
 
-// errNoFolder means that the path of a conversation's folder is not a directory.
+// errNoFolder means that the folder of a conversation is not a directory, for example because an agent replaced it.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
-// Uploads stores the files that users send, in one folder per conversation.
+// Uploads stores files that users send. Each conversation has its own folder.
 //
-// Agents can write there, so ductor accesses the folder only through os.Root, which does not follow links to the
-// outside.
+// Agents can write to these folders. Therefore ductor accesses them only through os.Root, which does not follow links
+// to other places.
 type Uploads struct {
 	api  *tgapi.API
 	root *os.Root
-	dir  string // absolute
-	most int64  // maximum bytes of a file
+	dir  string // absolute path
+	most int64  // maximum size of a file in bytes
 }
 
-// OpenUploads creates the directory if it is missing. most limits the size of a file in bytes. If most is 0, the
-// limit of Telegram or of the owner's Bot API server applies.
+// OpenUploads returns Uploads that stores files in dir, which it creates if necessary. most is the maximum size of a
+// file in bytes. If it is 0, only the limit of the Bot API applies.
 func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	given := int64(maxDownload)
 	if api.Local() {
@@ -77,16 +76,16 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	return &Uploads{api: api, root: root, dir: dir, most: most}, nil
 }
 
-// Close closes the directory.
+// Close implements io.Closer.
 func (u *Uploads) Close() error { return u.root.Close() }
 
-// fetchTries and fetchPatience limit the fetching of one file over a slow connection.
+// Limits for downloading one file.
 const (
 	fetchTries    = 4
 	fetchPatience = 5 * time.Minute
 )
 
-// fetch is save with retries.
+// fetch downloads and stores the file of a message, like save, but with retries.
 func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
@@ -108,7 +107,7 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 	}
 }
 
-// Sentence explains an error of fetch to the user.
+// Sentence returns the text that explains an error of fetch to the user.
 func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	if most := tooLarge(0); errors.As(err, &most) {
 		return p.Text("updates.file-too-large", int64(most)>>20)
@@ -119,8 +118,8 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	return p.Text("updates.not-fetched")
 }
 
-// save fetches the file of a message and stores it. After a crash, a repeated call replaces the stored file. save
-// returns tooLarge if Telegram does not provide a file of that size.
+// save downloads and stores the file of a message. A repeated call replaces the stored file. save returns tooLarge if
+// the file exceeds the limit.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.sent.file
 	if f.size > u.most {
@@ -166,16 +165,16 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.Fetch(ctx, file.Path)
 }
 
-// ErrNoFile means that neither the message nor the replied-to message has a file.
+// ErrNoFile is returned by FileFunc if neither the message nor the message that it replies to has a file.
 var ErrNoFile = errors.New("there is no file")
 
-// readPatience limits how long reading a file without storing it may take.
+// readPatience is the timeout for downloading a file into memory.
 const readPatience = time.Minute
 
-// reader returns a function that reads the file of a message, or of the replied-to message, without storing it.
+// reader returns a FileFunc for the message in. It does not store the file on disk.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := in.sent.file, min(u.most, maxDownload) // the content is read into memory
+		f, most := in.sent.file, min(u.most, maxDownload) // lower limit, because the file is read into memory
 		if f == nil && in.sent.reply != nil {
 			f = in.sent.reply.file
 		}
@@ -203,8 +202,8 @@ func (u *Uploads) reader(in *Message) FileFunc {
 	}
 }
 
-// folder opens a conversation's folder and creates it if it is missing. If the path is a link or not a directory, it
-// returns errNoFolder.
+// folder opens the folder of a conversation, and creates it if necessary. It returns errNoFolder if the path is a link
+// or not a directory.
 func (u *Uploads) folder(name string) (*os.Root, error) {
 	err := u.root.Mkdir(name, 0o700)
 	if err == nil {
@@ -224,18 +223,18 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open upload folder: %w", err)
 	}
-	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // it was replaced in between
+	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // replaced since Lstat
 		_ = folder.Close() // nothing was written
 		return nil, fmt.Errorf("%w: %s", errNoFolder, filepath.Join(u.dir, name))
 	}
 	return folder, nil
 }
 
-// write stores body in a folder under the name at, completely or not at all, so that it survives a power failure. It
-// returns the first bytes.
+// write stores body in the file at, completely or not at all. When it returns, the file is safe from a power failure.
+// It returns the first bytes of the file.
 func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
-	// Remove an existing file, which may be a planted link. Never write through it.
+	// The agent may have placed a link here. Remove it, because writing would follow it.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
@@ -249,10 +248,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 		}
 	}()
 	in := bufio.NewReader(io.LimitReader(body, u.most+1))
-	head, _ = in.Peek(headBytes) // Copy returns the same read error
+	head, _ = in.Peek(headBytes) // a read error occurs again in Copy
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
-	if err == nil && n <= u.most { // flush, because the stored turn will refer to the file
+	if err == nil && n <= u.most { // sync, because a turn in the database will refer to the file
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
@@ -273,10 +272,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	return head, nil
 }
 
-// headBytes is the length of the beginning of a file that determines its type.
+// headBytes is how much of a file is needed to detect its type.
 const headBytes = 512
 
-// Prune removes files that were stored before a time, and returns their number.
+// Prune removes files that were stored before the given time, and returns their number.
 func (u *Uploads) Prune(before time.Time) (int, error) {
 	gone := 0
 	err := fs.WalkDir(u.root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
@@ -299,8 +298,8 @@ func (u *Uploads) Prune(before time.Time) (int, error) {
 	return gone, nil
 }
 
-// describe determines the type of a file. It trusts the content more than the sender, because a wrong picture type
-// would make the model's API reject the whole prompt.
+// describe returns an Attachment with the type of a file. It prefers the type detected from the content to the type
+// that the sender stated, because the model's API would reject a prompt with a wrong picture type.
 func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	image := pictureMIME(found)
@@ -310,17 +309,17 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// notOfMIME matches characters that MIME types cannot contain.
+// notOfMIME matches characters that are invalid in MIME types.
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
-// cleanMIME removes invalid characters from a MIME type, because the agent reads it.
+// cleanMIME removes invalid characters from a MIME type. The sender chose it, and the agent reads it.
 func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
-// nameLimit limits a file name in bytes. It leaves room for ductor's prefix and suffix.
+// nameLimit is the maximum length of a file name in bytes. It leaves space for the prefix and suffix that ductor adds.
 const nameLimit = 120
 
-// cleanName converts the sender's name of a file to a safe name: one path element, with visible characters only, not
-// hidden.
+// cleanName turns a file name from the sender into a safe one: without directories, control characters, or a dot at the
+// start.
 func cleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -339,7 +338,7 @@ func cleanName(name string) string {
 			ext = ""
 		}
 		stem := strings.TrimSuffix(name, ext)
-		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // complete characters
+		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // no half characters
 	}
 	if name == "" {
 		return "file"

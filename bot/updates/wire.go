@@ -7,8 +7,8 @@ import (
 	"ductor/lang"
 )
 
-// The wire types contain only those fields of an update that ductor uses. ductor does not use the library's types,
-// because an update must be readable even if a part has a kind that the library does not know.
+// The wire types describe the fields of a Telegram update that ductor uses. ductor does not use the types of a Bot API
+// library, because they may fail to decode an update that contains something new.
 
 type wireUpdate struct {
 	ID       int64         `json:"update_id"`
@@ -18,7 +18,8 @@ type wireUpdate struct {
 	Stopped  *wireStopped  `json:"stopped_message_generation"`
 }
 
-// message returns the new or edited message of an update, or the message of its pressed button, or nil.
+// message returns the new or edited message of an update. For a pressed button, it returns the message with that
+// button.
 func (u *wireUpdate) message() *wireMessage {
 	switch {
 	case u.Callback != nil:
@@ -29,14 +30,14 @@ func (u *wireUpdate) message() *wireMessage {
 	return u.Edited
 }
 
-// wireStopped is a press of Telegram's own Stop button below a draft. Drafts exist only in private chats, so the chat
-// is also the user.
+// wireStopped means that a user pressed Telegram's own Stop button below a draft. Drafts exist only in private chats,
+// where the chat ID is also the ID of the user.
 type wireStopped struct {
 	Chat   wireChat `json:"chat"`
 	Thread int      `json:"message_thread_id"`
 }
 
-// abort returns the message that has the same effect as the press.
+// abort returns an /abort message that has the same effect.
 func (s *wireStopped) abort() *wireMessage {
 	return &wireMessage{
 		Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort",
@@ -46,7 +47,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // its date is 0 if the message is too old to be read
+	Message *wireMessage `json:"message"` // its date is 0 if the message is too old for the bot to read
 	Data    string       `json:"data"`
 }
 
@@ -55,12 +56,12 @@ type wireMessage struct {
 	Thread     int       `json:"message_thread_id"`
 	InTopic    bool      `json:"is_topic_message"`
 	From       *wireUser `json:"from"`
-	SenderChat *wireChat `json:"sender_chat"` // set for channels, linked channels and anonymous admins
+	SenderChat *wireChat `json:"sender_chat"` // set if a channel or an anonymous admin sent the message
 	Chat       wireChat  `json:"chat"`
 	Date       int64     `json:"date"`
 
 	Text            string       `json:"text"`
-	Secret          bool         `json:"ductor_secret"` // the gate has hidden the text
+	Secret          bool         `json:"ductor_secret"` // ductor removed the text, because it is a secret
 	Entities        []wireEntity `json:"entities"`
 	Caption         string       `json:"caption"`
 	CaptionEntities []wireEntity `json:"caption_entities"`
@@ -71,20 +72,19 @@ type wireMessage struct {
 	Audio           *wireFile    `json:"audio"`
 	VideoNote       *wireFile    `json:"video_note"`
 	Location        *wirePlace   `json:"location"`
-	Venue           *wireVenue   `json:"venue"` // its place is also in the location
+	Venue           *wireVenue   `json:"venue"` // Location is set too
 	Contact         *wireContact `json:"contact"`
 
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
 	Quote        *wireQuote      `json:"quote"`
 	Forwarded    *wireOrigin     `json:"forward_origin"`
-	ViaBot       *wireUser       `json:"via_bot"` // the inline bot that created the message
+	ViaBot       *wireUser       `json:"via_bot"` // inline bot with which the user created the message
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
 	Pinned       *wireMessage    `json:"pinned_message"`
-	Markup       wireMarkup      `json:"reply_markup"` // of a message of the bot
+	Markup       wireMarkup      `json:"reply_markup"` // only for messages of the bot
 }
 
-// wireMarkup contains the buttons below a message.
 type wireMarkup struct {
 	Rows [][]struct {
 		Text string `json:"text"`
@@ -124,7 +124,7 @@ type wireEntity struct {
 	Length int       `json:"length"`
 	User   *wireUser `json:"user"`
 	URL    string    `json:"url"`
-	// Language is set for a block of code.
+	// set for code blocks
 	Language string `json:"language"`
 }
 
@@ -145,7 +145,7 @@ type wireFile struct {
 type wirePlace struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
-	Live      int     `json:"live_period"` // in seconds; 0 for a fixed place
+	Live      int     `json:"live_period"` // in seconds; 0: not a live location
 }
 
 type wireVenue struct {
@@ -168,8 +168,8 @@ type wireOrigin struct {
 	Type   string    `json:"type"`
 	User   *wireUser `json:"sender_user"`
 	Hidden string    `json:"sender_user_name"`
-	Chat   *wireChat `json:"chat"`        // for a channel
-	Group  *wireChat `json:"sender_chat"` // for an anonymous group admin
+	Chat   *wireChat `json:"chat"`        // channel
+	Group  *wireChat `json:"sender_chat"` // group whose anonymous admin wrote the message
 }
 
 func (u wireUser) name() string {
@@ -181,8 +181,8 @@ func (u wireUser) name() string {
 
 func (c wireChat) private() bool { return c.Type == "private" }
 
-// unsupported returns the text about a kind of message that agents cannot use. It returns "" for service messages,
-// such as "joined the group".
+// unsupported returns the name of a kind of message that agents cannot use, such as stickers. It returns "" for other
+// messages, including service messages such as "joined the group".
 func unsupported(raw []byte) lang.Key {
 	var update struct {
 		Message map[string]json.RawMessage `json:"message"`

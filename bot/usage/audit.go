@@ -13,14 +13,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of the audit page.
+// Limits of the page of /audit: the age and the number of entries, and the length of lines.
 const (
 	auditBack = 30 * 24 * time.Hour
 	auditMost = 400
-	auditLine = 160 // characters of the subject of a decision
+	auditLine = 160 // in characters
 )
 
-// Audit answers "/audit": the last decisions, and actions that ran without asking.
+// Audit handles "/audit". It lists recent approvals and denials of users, changes of settings, and actions of agents
+// that needed no approval.
 func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	return s.audit(ctx, by, 0)
 }
@@ -50,7 +51,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened contains a text for each kind of entry.
+// happened contains a text for each kind of entry, except for those in done.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",
@@ -64,7 +65,8 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done contains texts for changes of jobs and users. In their entries, the name of the tool is the kind of change.
+// done contains the texts for entries about scheduled jobs and users. In these entries, the field Tool contains the
+// change.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -76,13 +78,13 @@ var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	},
 }
 
-// roles has the texts for roles in the titles of entries about users.
+// roles contains the texts for the roles in the titles of entries about users.
 var roles = map[string]lang.Key{
 	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user",
 	string(orchestrator.RoleViewer): "users.viewer",
 }
 
-// entry describes one entry.
+// entry describes an entry.
 func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrator.Press) string {
 	key, of := happened[e.What], render.ToolName(p, e.Tool)+" "+e.Title
 	if verbs := done[e.What]; verbs != nil {
@@ -116,8 +118,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains a decision: its author, its reason, or how it ended. It rephrases ductor's own reasons, because
-// they are written for agents.
+// grounds explains an entry: the rule that applied, the reason that a user gave, or an error. Reasons that ductor gave
+// to agents are replaced by texts for users.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {

@@ -14,14 +14,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// plot is the content of a picture of usage.
+// plot is the content of a picture of the usage.
 type plot struct {
-	title, note string // note contains the total
+	title, note string // the note contains the total
 	bars        []bar
-	days        bool // the bars are consecutive days, drawn side by side
+	days        bool // the bars are consecutive days, next to each other
 }
 
-// bar is one bar of a plot. Share is its length relative to the longest bar, from 0 to 1.
+// bar is a bar of a plot. Its share is the ratio of its length to the length of the longest bar.
 type bar struct {
 	name, counts string
 	share        float64
@@ -30,13 +30,13 @@ type bar struct {
 // Sizes of a plot, in cells.
 const (
 	plotHead = 3  // rows above the bars
-	dayRows  = 12 // rows of the highest day
+	dayRows  = 12 // rows of the longest bar
 	barGap   = 0.15
 	barsMost = 20
-	barRows  = 4 // rows per horizontal bar: name, bar, counts, and an empty row
+	barRows  = 4 // rows per horizontal bar: its name, the bar, its counts, and an empty row
 )
 
-// draw draws the plot at the width of a phone.
+// draw returns a picture of the plot. It is as wide as a phone allows.
 func (p plot) draw(theme picture.Theme) ([]byte, error) {
 	rows := plotHead + barRows*len(p.bars)
 	if p.days {
@@ -56,7 +56,7 @@ func (p plot) draw(theme picture.Theme) ([]byte, error) {
 	return c.PNG()
 }
 
-// drawDays draws upright bars, with the names of the first, the last and the highest day.
+// drawDays draws vertical bars. It labels the first, the last and the longest bar.
 func (p plot) drawDays(c *picture.Canvas) {
 	bottom := float64(plotHead + dayRows)
 	each := float64(picture.PhoneColumns) / float64(len(p.bars))
@@ -82,7 +82,7 @@ func (p plot) drawDays(c *picture.Canvas) {
 	}
 }
 
-// drawBars draws horizontal bars, each between its name and its counts.
+// drawBars draws horizontal bars. The name of a bar is above it, and its counts are below.
 func (p plot) drawBars(c *picture.Canvas) {
 	for i, b := range p.bars {
 		row := plotHead + barRows*i
@@ -94,7 +94,7 @@ func (p plot) drawBars(c *picture.Canvas) {
 	}
 }
 
-// plotButtons returns buttons that send a table of usage as a picture.
+// plotButtons returns the buttons that send a table as a picture, in a light and in a dark theme.
 func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tgapi.Button {
 	plot := func(key lang.Key, theme string) tgapi.Button {
 		return tgapi.NewButton(say.Text(key), PlotAction, theme+":"+string(p)+":"+string(group))
@@ -102,7 +102,8 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }
 
-// Plot handles a button that sends a picture. below is the button's message.
+// Plot handles a button with the action PlotAction. It sends a picture. below is the ID of the message with the button,
+// and data is the button's data without the action.
 func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (tgapi.Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
@@ -119,7 +120,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 		return tgapi.Answer{Text: say.Text("usage.plot-nothing")}, nil
 	}
 	shows := s.plotOf(say, p, group, rows)
-	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters of the language
+	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters, so use English
 		shows = s.plotOf(lang.Printer{}, p, group, rows)
 	}
 	drawn, err := shows.draw(theme)
@@ -140,7 +141,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	}, nil
 }
 
-// plotOf returns the plot of rows.
+// plotOf returns the plot of a table with rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
 		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])),
@@ -159,7 +160,7 @@ func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGrou
 	return out
 }
 
-// everyDay returns a row for each day of a period, including days without usage.
+// everyDay returns one row for each day of a period, including the days without usage.
 func everyDay(rows []orchestrator.UsageRow, since, now time.Time) (out []orchestrator.UsageRow) {
 	used := make(map[string]orchestrator.UsageRow, len(rows))
 	for _, r := range rows {

@@ -1,5 +1,5 @@
-// Package usage is the screen of /usage and /audit. It shows the usage and cost of turns, decisions, and actions that
-// ran without asking.
+// Package usage implements the commands /usage and /audit. /usage shows the number, cost and duration of turns. /audit
+// lists approvals and denials of users, and actions of agents that needed no approval.
 package usage
 
 import (
@@ -16,33 +16,32 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of this screen's buttons: show another page, or send a picture. A button contains its page, so it works
-// after a restart.
+// Actions in the data of this package's buttons: Action shows another page, and PlotAction sends a picture. The data
+// describes the page, so the buttons also work after a restart.
 const (
 	Action     = "us"
 	PlotAction = "up"
 )
 
-// Store provides the data of the screen. internal/store implements it.
+// Store reads the database. *store.DB implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
 	PlanLimits(ctx context.Context) ([]cli.AccountLimits, error)
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
 }
 
-// Screen shows usage and audit. Safe for concurrent use.
+// Screen implements /usage and /audit. It is safe for concurrent use.
 type Screen struct {
 	Store Store
 	Now   func() time.Time
-	Spool *message.Spool   // nil: send no pictures
-	Names *tgapi.ChatNames // names of users; may be nil
+	Spool *message.Spool   // if nil, no pictures are sent
+	Names *tgapi.ChatNames // can be nil
 	Lang  *lang.Choices
 }
 
-// period is the time span of the shown usage.
+// period is the time span for which usage is shown. The values appear in the data of buttons.
 type period string
 
-// Periods.
 const (
 	today period = "d"
 	week  period = "w"
@@ -64,7 +63,8 @@ var (
 	}
 )
 
-// Usage answers "/usage". It shows this week by day, or the period and group in args.
+// Usage handles "/usage". args can name a period and a group, such as "month agent". By default, Usage shows the days
+// of the last week.
 func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p, group := week, orchestrator.UsageByDay
 	for _, word := range strings.Fields(args) {
@@ -82,7 +82,6 @@ func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) 
 	return s.table(ctx, by, p, group)
 }
 
-// Words that "/usage" accepts.
 var (
 	periodWords = map[string]period{"today": today, "week": week, "month": month, "year": year}
 	groupWords  = map[string]orchestrator.UsageGroup{
@@ -112,10 +111,10 @@ func (s *Screen) since(p period) time.Time {
 	return day.AddDate(0, 0, -6)
 }
 
-// maxRows limits the lines of a table.
+// maxRows is the maximum number of rows in a table.
 const maxRows = 30
 
-// barWidth is the length of the longest bar, in characters.
+// barWidth is the length of the longest bar in characters.
 const barWidth = 10
 
 func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
@@ -143,7 +142,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	}
 	share := shareOf(rows)
 	shown := rows
-	if group == orchestrator.UsageByDay { // the newest rows matter most
+	if group == orchestrator.UsageByDay { // prefer the newest days
 		shown = rows[max(len(rows)-maxRows, 0):]
 	} else {
 		shown = rows[:min(len(rows), maxRows)]
@@ -165,7 +164,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows returns the usage that the user of a press may see, with the query for it.
+// rows returns the usage in a period, as far as the user may see it, and the query that returned it.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
 	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
@@ -184,8 +183,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf returns a function that compares a row with the highest row, by cost, or by tokens if agents do not report
-// costs.
+// shareOf returns a function that returns the ratio of a row's cost to the highest cost of all rows. If no agent
+// reports costs, it compares tokens instead.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {
@@ -214,7 +213,7 @@ func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	return p.List(append(parts, p.Rounded(r.Took))...)
 }
 
-// user returns the name of a user, or the id if the name is unknown.
+// user returns the name of a user, or a text with the ID if the name is unknown.
 func (s *Screen) user(p lang.Printer, id string) string {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if name := s.Names.User(orchestrator.PersonID(number)); err == nil && name != "" {
@@ -261,10 +260,10 @@ func button(text, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, what)
 }
 
-// auditPage starts the data of a button that opens a page of the audit.
+// auditPage begins the data of the buttons that show another page of /audit. The number of the page follows.
 const auditPage = "a"
 
-// Press handles a press. data is the button's data without the action.
+// Press handles a button with the action Action. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	what, arg, _ := strings.Cut(data, ":")
 	page, isPage := tgapi.ButtonNumber(arg)
@@ -280,7 +279,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// chosen parses the period and the group in a button.
+// chosen parses the period and the group in the data of a button.
 func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 	for _, g := range orchestrator.UsageGroups() {
 		for _, p := range periods() {

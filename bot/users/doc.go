@@ -1,3 +1,3 @@
-// Package users is the screen of /pair and /users. An owner invites users with links, sees who may use the bot, and
-// changes the roles of users who joined.
+// Package users implements the commands /pair and /users. With /pair, an owner creates a link that invites a user. With
+// /users, an owner lists the users, changes their roles, and removes users who joined with a link.
 package users

@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Action is the action of this screen's buttons. A button contains its operation and user, so it works after a
-// restart.
+// Action is the action in the data of all buttons of this package. The data contains an operation and a role or user,
+// so the buttons also work after a restart.
 const Action = "ur"
 
 // Directory manages the users. *users.Directory implements it.
@@ -29,19 +29,20 @@ type Directory interface {
 	Greeted(ctx context.Context, id orchestrator.PersonID) error
 }
 
-// Screen shows users. Without a Directory only the configured users exist. Safe for concurrent use.
+// Screen implements /pair and /users. If Directory is nil, only the users in the configuration file exist, and its
+// buttons do nothing. It is safe for concurrent use.
 type Screen struct {
 	Directory Directory
-	Bot       string // username of the bot, for links
+	Bot       string // username of the bot, for the links
 	Lang      *lang.Choices
 }
 
-// Operations of the buttons. Their arguments follow.
+// Operations of the buttons. Their arguments follow in the data.
 const (
 	opInvite = "i"
 	opList   = "l"
 	opOpen   = "o"
-	opRole   = "r" // followed by the role and the user
+	opRole   = "r" // followed by the role, "/" and the user's ID
 	opRemove = "x"
 )
 
@@ -49,8 +50,8 @@ func button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Pair answers "/pair" with the roles for the new user. It works only in private chats, because anyone who sees the
-// link can use it.
+// Pair handles "/pair". It lets an owner choose the role of the new user. Only private chats show the link, because
+// everybody who sees it can use it.
 func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() {
@@ -61,7 +62,7 @@ func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi
 	}, nil
 }
 
-// roles returns a button for each role.
+// roles returns one button per role. It marks the button of the role now.
 func (s *Screen) roles(p lang.Printer, op, user string, now orchestrator.UserRole) (row []tgapi.Button) {
 	for _, r := range orchestrator.UserRoles() {
 		row = append(row, button(render.Marked(roleName(p, r), r == now), op, string(r)+user))
@@ -79,7 +80,7 @@ func roleName(p lang.Printer, r orchestrator.UserRole) string {
 	return p.Text("users.user")
 }
 
-// Users answers "/users" with the list of users.
+// Users handles "/users". It lists all users.
 func (s *Screen) Users(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	all, err := s.Directory.List(ctx)
@@ -112,7 +113,7 @@ func line(p lang.Printer, u users.Known) string {
 	return p.Text("users.joined-on", render.Cut(named(u), 100), roleName(p, u.Role), p.Moment(u.Joined.Local()))
 }
 
-// Press handles a press. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if data == "" || s.Directory == nil {
@@ -150,11 +151,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 func parseID(text string) orchestrator.PersonID {
-	id, _ := strconv.ParseInt(text, 10, 64) // 0 is not a user
+	id, _ := strconv.ParseInt(text, 10, 64) // no user has the ID 0
 	return orchestrator.PersonID(id)
 }
 
-// invite creates a link and shows it in place of the buttons. The link is not stored.
+// invite creates a link for a new user and returns a page that shows it. The link is not stored.
 func (s *Screen) invite(ctx context.Context, by orchestrator.Press, name string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	role, ok := orchestrator.ParseUserRole(name)
@@ -170,7 +171,7 @@ func (s *Screen) invite(ctx context.Context, by orchestrator.Press, name string)
 	}, nil
 }
 
-// open shows a user who joined.
+// open returns the page of a user who joined with a link.
 func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	all, err := s.Directory.List(ctx)
@@ -188,8 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns the message that reports a new user to the owner who invited them. For any other user it returns no
-// messages. The caller calls done after it has stored the messages.
+// Greeting returns the message that tells an owner that a user joined with the owner's link. It returns no message if
+// user is not new. After the caller has stored the messages, it must call done.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
@@ -208,6 +209,6 @@ func (s *Screen) Greeting(ctx context.Context,
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
 
-// Connected returns the text for the first user after entering the setup code. The greeting comes later, with /start,
-// once ductor runs.
+// Connected returns the text that greets the first user after the set-up of the bot. The user gets the usual greeting
+// later, after /start, because ductor is not running yet.
 func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }

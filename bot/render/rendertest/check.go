@@ -1,5 +1,5 @@
-// Package rendertest checks texts with entities against the rules of Telegram's sendMessage. It does not use package
-// render, whose tests use it.
+// Package rendertest checks whether Telegram's sendMessage would accept a formatted text. It does not use package
+// render, so the tests of render can use it.
 package rendertest
 
 import (
@@ -24,7 +24,7 @@ const (
 
 var kinds = []string{"bold", "italic", "strikethrough", "code", pre, link, "blockquote", "expandable_blockquote"}
 
-// Entity formats Length UTF-16 units of a text from Offset on.
+// Entity is the format of a part of a text. Offset and Length are in UTF-16 code units.
 type Entity struct {
 	Kind     string
 	Offset   int
@@ -35,13 +35,13 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// raw reports whether the entity cannot contain others, and can only be inside quotes.
+// raw reports whether e is code. Code cannot contain other entities, and only quotes can contain code.
 func (e Entity) raw() bool { return e.Kind == "code" || e.Kind == pre }
 
 func (e Entity) quote() bool { return e.Kind == "blockquote" || e.Kind == "expandable_blockquote" }
 
-// Check returns an error if Telegram would reject or change a text or its entities. It does not check the length and
-// the edges, which only matter for whole messages; see CheckMessage.
+// Check returns an error if Telegram would reject or change a text with entities. It ignores the limits for the length
+// and for white space at the start and the end of a message. CheckMessage checks these, too.
 func Check(text string, entities []Entity) error {
 	if !utf8.ValidString(text) {
 		return errors.New("text is not valid UTF-8")
@@ -58,7 +58,8 @@ func Check(text string, entities []Entity) error {
 	return checkNesting(entities)
 }
 
-// CheckMessage checks a text for one message of at most limit UTF-16 units.
+// CheckMessage returns an error if Telegram would reject or change a message. limit is its maximum length in UTF-16
+// code units.
 func CheckMessage(text string, entities []Entity, limit int) error {
 	switch n := len(unitBytes(text)) - 1; {
 	case isBlank(text):
@@ -75,7 +76,7 @@ func CheckMessage(text string, entities []Entity, limit int) error {
 	return Check(text, entities)
 }
 
-// unitBytes returns the byte offset for each UTF-16 offset of s, or -1 inside a surrogate pair.
+// unitBytes returns the byte offset for each offset in UTF-16 code units. It is -1 in the middle of a surrogate pair.
 func unitBytes(s string) []int {
 	out := make([]int, 0, len(s)+1)
 	for i, r := range s {
@@ -109,8 +110,9 @@ func checkEntity(text string, units []int, e Entity) error {
 	return nil
 }
 
-// checkNesting checks these rules of sendMessage: entities do not overlap partly. Code contains no entity, and can
-// only be inside quotes. Quotes and links contain no entity of their own kind. No link contains a quote.
+// checkNesting checks the rules of sendMessage for entities that overlap: One of them must contain the other. Code
+// cannot contain entities, and only quotes can contain code. Quotes and links cannot contain entities of the same kind.
+// Links cannot contain quotes.
 func checkNesting(es []Entity) error {
 	var open []Entity
 	for i, e := range es {
@@ -134,17 +136,17 @@ func checkNesting(es []Entity) error {
 	return nil
 }
 
-// trimmed reports whether Telegram drops c at the edges of a message.
+// trimmed reports whether Telegram removes c from the start and the end of a message.
 func trimmed(c byte) bool { return c == ' ' || c == '\n' }
 
-// isClean reports whether Telegram keeps every character of s.
+// isClean reports whether Telegram keeps all characters of s.
 func isClean(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '\n' && unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e
 	})
 }
 
-// isBlank reports whether s has no visible character.
+// isBlank reports whether s contains no visible characters.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsSpace(r) && r != 0x180e && (r < 0x200b || r > 0x200f) && (r < 0x2060 || r > 0x206f) &&
@@ -154,7 +156,7 @@ func isBlank(s string) bool {
 
 var label = regexp.MustCompile(`^[\pL\pN_]([\pL\pN\pM_-]*[\pL\pN\pM_])?$`)
 
-// linkable reports whether Telegram accepts raw as the address of a link.
+// linkable reports whether Telegram accepts raw as the URL of a link.
 func linkable(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil || len(raw) > longestURL || !isClean(raw) {
