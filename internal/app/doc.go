@@ -1,6 +1,7 @@
 // Package app constructs ductor from a configuration: it connects store, agents, orchestrator, bot and timers, runs
 // them, and closes them in reverse order. It is the only package that converts the configuration to options of other
-// packages. The owner, who gets messages about the machine, is the first user in telegram.allowed_users.
+// packages. The owner, who gets messages about the machine, is the first user with the role "owner" in
+// telegram.allowed_users.
 //
 // Package app contains no domain logic. Flags, subcommands, signals and exit codes belong to cmd/ductor.
 package app
