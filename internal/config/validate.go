@@ -51,7 +51,7 @@ func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
 		_, isToolList := s.value.Interface().(cli.ToolList)
-		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // may be incomplete if disabled
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // may be incomplete
 			p.check(s)
 			c.checkReferences(&p, s)
 		}
