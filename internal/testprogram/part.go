@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// part is one of the processes among which the tests are divided.
+// part is a process that runs some of the tests.
 type part struct {
 	args []string
 	pid  int
