@@ -97,8 +97,8 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv returns a sandbox, and opens it if it is the instance for one conversation. It returns false if the
-// sandbox is not configured.
+// openRunEnv returns the sandbox in. If in is the sandbox of a single conversation, openRunEnv opens it if necessary.
+// It returns false if the sandbox is not configured.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -181,7 +181,7 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // accountVars returns the variables that select an agent's account, and the variables that would override it.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// If an ACP agent runs one of these programs, it has the program's variables.
+	// An ACP agent may be an adapter for one of these programs. The program's own variables then apply to it, too.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),

@@ -60,7 +60,7 @@ const (
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // agents read their system prompt long before
+	promptsAge = 24 * time.Hour // age at which system prompts are deleted; agents read them when they start
 )
 
 // App is a running ductor. It connects all packages.
@@ -104,9 +104,10 @@ type Options struct {
 	Runner runner.Options
 	// Launcher starts agents on this machine. The App closes it. If it is nil, the App creates one from Runner.
 	Launcher Launcher
-	// Tracer replaces the tracer of turns that the configuration selects, unless it is nil.
+	// If Tracer is not nil, it replaces the tracer that the configuration selects.
 	Tracer orchestrator.Tracer
-	// Network replaces the connections that the App would open, except nil ones.
+	// Network contains connections for the App to use instead of its own. The App opens a connection itself if the
+	// field is nil.
 	Network Network
 	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If it is nil,
 	// the command does not exist.

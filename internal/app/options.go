@@ -111,7 +111,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
-	if a.Launcher == nil { // otherwise the agents may not run on this machine
+	if a.Launcher == nil { // otherwise the agents may run on another machine
 		o.Available = host.MachineMemory().Available
 	}
 	if a.envs.Homes != nil { // a nil pointer in the interface would not be nil

@@ -10,7 +10,7 @@ import (
 	"ductor/heartbeat"
 )
 
-// inUse returns heartbeat.ErrInUse if nothing was removed without an error. Otherwise it returns err.
+// inUse returns err. If the removal returned no error but removed nothing, inUse returns heartbeat.ErrInUse.
 func inUse(gone bool, err error) error {
 	if err == nil && !gone {
 		err = heartbeat.ErrInUse
@@ -28,7 +28,7 @@ func (e *Environments) HomesDataset() heartbeat.Items {
 // since returns a function that returns the time d before now.
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
-// keptHomes returns all homes that it can list. The error joins the errors of the others.
+// keptHomes returns all homes that it can list, and an error if it cannot list some.
 func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
@@ -40,9 +40,9 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 			}})
 		}
 	}
-	there, whole, err := e.Sandboxes.sortHomes(ctx)
+	withSessions, whole, err := e.Sandboxes.sortHomes(ctx)
 	errs = append(errs, err)
-	for _, b := range there {
+	for _, b := range withSessions {
 		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
@@ -54,10 +54,10 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes lists the homes in all engines. there are the sandboxes whose home contains homes of sessions, which can be
-// removed one by one. whole are homes that can only be removed as a whole: those of single conversations, and of
-// sandboxes that are no longer configured.
-func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
+// sortHomes lists the homes in all engines. The homes of sandboxes in withSessions contain homes of sessions, which can
+// be removed separately. The homes in whole can only be removed completely. These are the homes of single
+// conversations, and of sandboxes that are no longer configured.
+func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
 		homes, err := e.Homes(ctx, Owner(s.cfg), s.path(dockerDir))
@@ -75,11 +75,11 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 					return inUse(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
 				}})
 			default:
-				there = append(there, b)
+				withSessions = append(withSessions, b)
 			}
 		}
 	}
-	return there, whole, errors.Join(errs...)
+	return withSessions, whole, errors.Join(errs...)
 }
 
 // sessionHomes returns the homes of sessions in a sandbox. Only a running container can list them, so it may create the

@@ -37,7 +37,7 @@ func (i *instances) list() (all []*Sandbox) {
 	return all
 }
 
-// All returns the configured sandboxes, and the open instances for single conversations.
+// All returns the configured sandboxes, and the open sandboxes of single conversations.
 func (s *Sandboxes) All() []*Sandbox {
 	return append(slices.Clone(s.configured), s.instances.list()...)
 }
@@ -68,7 +68,7 @@ func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 	})
 }
 
-// reopen opens the instances for conversations that already have a container.
+// reopen opens the sandboxes of conversations that already have a container.
 func (s *Sandboxes) reopen() {
 	names, err := docker.Noted(s.path(dockerDir), Owner(s.cfg))
 	if err != nil {

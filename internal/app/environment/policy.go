@@ -48,14 +48,14 @@ func realDir(dir string) string {
 // Of implements orchestrator.Sandboxes.
 func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
-		return p.instance(name, conv)
+		return p.sandboxFor(name, conv)
 	}
 	return ""
 }
 
-// instance returns the name of the sandbox. If each conversation has its own container, it is the conversation's
-// instance.
-func (p Policy) instance(name string, conv orchestrator.ConversationID) cli.Sandbox {
+// sandboxFor returns the name of a project's sandbox. If each conversation has its own container, it returns the name
+// of the sandbox of conv.
+func (p Policy) sandboxFor(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
 	}
@@ -70,7 +70,7 @@ func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbo
 	if !p.any {
 		return "", errNoSandboxes
 	}
-	return p.instance(p.project(dir), conv), nil
+	return p.sandboxFor(p.project(dir), conv), nil
 }
 
 // OnHost reports whether agents may run on this machine.

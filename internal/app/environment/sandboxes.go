@@ -45,8 +45,8 @@ type Sandboxes struct {
 }
 
 // Sandbox is the sandbox of a project, or the default sandbox of all other directories. With
-// docker.IsolationConversation, each conversation has its own container; a Sandbox can then also be the instance for
-// one conversation.
+// docker.IsolationConversation, each conversation has its own container; a Sandbox can then also be the sandbox of a
+// single conversation.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings
@@ -245,7 +245,7 @@ func mountsOf(set docker.Settings) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// Configured returns the configured sandboxes, without the instances for single conversations.
+// Configured returns the configured sandboxes, without those of single conversations.
 func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 
 // Policy returns the policy that chooses the environment for a directory.

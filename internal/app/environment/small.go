@@ -237,7 +237,7 @@ func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner
 	small := findSmall(cfg)
 	if small.make != nil {
 		if small.slow {
-			return runner.Options{} // only sandboxes justify a build
+			return runner.Options{} // compiling it takes too long; only sandboxes need it
 		}
 		if err := small.make(ctx); err != nil {
 			log.Warn("ductor itself runs the agents, since ductor-runner failed", "err", err)
