@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // Hub will receive its events again
+			e.Replayed = e.Replayed || !has(running, e.Turn) // Hub will receive the turn's events again
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:

@@ -190,8 +190,8 @@ func find(ctx context.Context, dir, name string) (string, error) {
 	}
 }
 
-// match returns the key of the conversation with this key or title. If none has it, the name may be the beginning of a
-// title, but of only one.
+// match returns the key of the conversation that name identifies. name is a key, a title or the beginning of a title.
+// match returns an error if several titles begin with name.
 func match(all []wire.Conversation, name string) (string, error) {
 	var begin, shown []string
 	for _, c := range all {

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// session connects a screen with a connection to ductor.
+// session is a screen and its connection to ductor.
 type session struct {
 	screen *screen.Screen
 	link   *connection // nil while not connected

@@ -34,7 +34,7 @@ type conversation struct {
 	queue  []wire.Entry // waiting turns
 	asks   []*ask       // open approvals
 	from   *item        // last visible item; nil if the end of the conversation is visible
-	upto   int          // number of rows of from that are above the bottom of the screen
+	upto   int          // number of rows of the item from that are above the bottom of the screen
 	page   int          // number of rows of the conversation on the screen
 	// number of rows by which the next View scrolls up; negative for down
 	scrolled int
@@ -49,8 +49,8 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	// After a crash, ductor may not have a turn yet that the user sees here. It will receive the message of that turn
-	// again.
+	// Remove unfinished turns that ductor no longer lists. After a crash, ductor may have lost a turn, and will get its
+	// message from Telegram again.
 	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
 		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
 	})
@@ -68,7 +68,7 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 	c.about = s
 }
 
-// entry shows a new state of a turn: in the queue, or as a block.
+// entry shows the new state of a turn. It adds a waiting turn to the queue, and all others to the blocks.
 func (c *conversation) entry(e wire.Entry) {
 	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
 	t := c.turn(e.Turn)

@@ -18,7 +18,7 @@ func (s *Screen) editor() *editor {
 }
 
 // Key handles a key. name is the name of the key, such as "enter", and text is the text that the key types. Key returns
-// requests to send, and leave if the user wants to leave.
+// the requests to send to ductor. leave is true if the user wants to leave the conversation.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":

@@ -7,8 +7,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// Printer converts messages from ductor to plain lines for other programs. It prints nothing of the first Snapshot that
-// has already ended, and each later change once.
+// Printer converts messages from ductor to plain lines for other programs. Of the first Snapshot it prints only
+// unfinished turns and open approvals. It prints each later change once.
 type Printer struct {
 	look  Look
 	out   strings.Builder

@@ -289,7 +289,7 @@ const (
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // tool that started the sub-agent, if one called this tool
+	Parent     string          `json:"parent,omitempty"` // tool call that started the sub-agent that calls this tool
 	Name       string          `json:"name"`
 	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments
