@@ -194,8 +194,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd stores an end report for the run that arrives before the client has a Run. The caller must call done when
-// it has created the Run.
+// expectEnd makes the client remember the end of a run that is reported before the client has created the Run. The
+// caller must call done when it has created the Run.
 func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

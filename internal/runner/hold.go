@@ -111,7 +111,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner that can store descriptors in inputs. It serves the inputs of the previous runner to it.
+// startHeld starts a runner and connects it to inputs. The runner gets the descriptors of the previous runner from
+// there, and stores its own.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -159,7 +159,7 @@ func (j *journal) setRead(offset int64) {
 	j.read = offset
 }
 
-// lag returns how far the agent is ahead of its reader.
+// lag returns the number of bytes that the agent has written and the client has not read.
 func (j *journal) lag() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -128,7 +128,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a write or for the next additional check. looked is true if it returns because of the check.
+// wait waits for a write or for the next additional check. looked is true if the check is due.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
 	if r.size(at) != at { // a write happened before arm

@@ -24,10 +24,10 @@ type Remote interface {
 	Program() (id, path string)
 }
 
-// Effort limits how far a client may go to reach a runner.
+// Effort limits the steps that a client may take to reach a runner.
 type Effort int
 
-// Efforts, from least to greatest. Each includes the one before.
+// The efforts, from least to greatest. Each includes the previous steps.
 const (
 	AsIs   Effort = iota // only connect to a running environment
 	Revive               // also start an existing environment
@@ -65,7 +65,8 @@ func OpenRemote(r Remote) *Client {
 	return c
 }
 
-// reach returns a connection to the runner. If effort is AsIs and the environment is unreachable, it tries for maxAway.
+// reach returns a connection to the runner. If effort is AsIs and the environment is unreachable, it tries again until
+// maxAway has passed.
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
 		l, err := c.connect(ctx, max(effort, c.minEffort()))
@@ -91,15 +92,14 @@ func (c *Client) minEffort() Effort {
 	return AsIs
 }
 
-// shouldGiveUp reports whether to stop reconnecting, because the error is permanent or the connection broke more than
-// maxAway ago. A local client never waits.
+// shouldGiveUp reports whether to stop reconnecting. That is so if the error is permanent, if the connection broke more
+// than maxAway ago, or if the client is local.
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
 		time.Since(broke) > maxAway
 }
 
-// giveUpRuns calls giveUp for all runs of the client.
 func (c *Client) giveUpRuns(err error) {
 	for _, r := range c.heldRuns() {
 		r.giveUp(err)
@@ -213,7 +213,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	for upgraded := false; ; {
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: id}, nil)
-		replaced := upgraded && errors.Is(err, ErrGone) // the connection was still to the program before the upgrade
+		replaced := upgraded && errors.Is(err, ErrGone) // this connection still led to the program before the upgrade
 		if err == nil && id != "" && r.Program != id && !upgraded {
 			upgraded = true
 			replaced = l.sendProgram(ctx, id, path)

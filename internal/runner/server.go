@@ -29,7 +29,7 @@ type server struct {
 	lock    *os.File       // locked while this process is the runner
 	store   fdstore.Client // connection to the first process of a container
 	agents  fork.Limits    // kernel settings of the agents
-	group   string         // path of the control group in which agents get theirs; empty if it does not exist
+	group   string         // control group below which each agent gets its own; empty if not available
 
 	listener *net.UnixListener
 	growth   *growthWatch
@@ -241,7 +241,7 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.awaitStarts() // the list must include runs that a dead client was starting
+		s.awaitStarts() // the list must include a run whose client died during its start
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
 			r.List = append(r.List, a.info(true))

@@ -37,7 +37,7 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	return run, nil
 }
 
-// beginStart registers a start, so that Close waits for it. The context starting is canceled when Close begins. The
+// beginStart registers a start, so that Close waits for it. The returned context is canceled when Close begins. The
 // caller must call started when the start has succeeded or failed.
 func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
