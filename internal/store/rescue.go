@@ -34,7 +34,7 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // the last write to the damaged database was not later
+	LastWrite  time.Time // the last write to the damaged database was at this time or before
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
 	BackupTime time.Time // time of the backup that was copied; zero if none was

@@ -178,7 +178,7 @@ func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session. hit is the row ID of its newest entry with the words, or 0.
+// listedSession is a found session. hit is the row ID of its newest entry that contains the words, or 0.
 type listedSession struct {
 	orchestrator.FoundSession
 	hit int64

@@ -286,7 +286,7 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History of a fork includes the turns that it shares with the original session. History omits cancelled turns, because
+// History includes, for a fork, the turns that it shares with the original session. It omits cancelled turns, because
 // they never ran. It includes steered turns, which have no answer of their own.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)

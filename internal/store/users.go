@@ -83,7 +83,7 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 	}))
 }
 
-// Invitations returns the list even if the disk is full, so that expired invitations cannot be deleted.
+// Invitations also deletes expired invitations. If the disk is full, it returns the list without deleting them.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
 	err := db.exec(ctx, "delete expired invitations", db.write,
 		`DELETE FROM invitations WHERE expires <= ?`, millis(at))

@@ -30,7 +30,7 @@ var (
 const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, " +
 	"or with the newest backup"
 
-// explain adds one of the exported errors to an SQLite error that it caused.
+// explain adds the matching exported error to an SQLite error, if one exists.
 func explain(err error) error {
 	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)

@@ -190,7 +190,7 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) acquire(ctx context.Context) (release func(), err error) {
-	// If both were ready, select would choose one at random, so check ctx first.
+	// If ctx has ended and the token is free, select would choose at random, so check ctx first.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
