@@ -51,7 +51,8 @@ func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
 		_, isToolList := s.value.Interface().(cli.ToolList)
-		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // may be incomplete
+		// A disabled heartbeat may be incomplete.
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") {
 			p.check(s)
 			c.checkReferences(&p, s)
 		}
