@@ -150,8 +150,8 @@ func IsGroup(dir string) bool {
 }
 
 // cgroupDirs returns the directories that may be the version 2 group of a process. mounts is the content of
-// /proc/self/mountinfo, and groups that of the process's cgroup file; see proc_pid_mountinfo(5) and cgroups(7). Version
-// 2 may be mounted beside version 1, so several directories are possible.
+// /proc/self/mountinfo. groups is the content of the process's cgroup file. See proc_pid_mountinfo(5) and cgroups(7).
+// Version 2 may be mounted beside version 1, so several directories are possible.
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {

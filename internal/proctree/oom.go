@@ -12,8 +12,8 @@ import (
 )
 
 // OOMKills returns how many processes in this process's control group the kernel has killed because memory was
-// exhausted. It returns nil if the kernel does not count them. If this process moves to another group, the count stays
-// that of the first.
+// exhausted. It returns nil if the kernel does not count them. If this process moves to another group, OOMKills
+// continues to count in the original group.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {

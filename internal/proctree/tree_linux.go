@@ -44,7 +44,7 @@ func (t *Tree) Members() ([]ID, error) {
 }
 
 // members returns the live members, the oldest first. In this order a parent receives SIGTERM before its children, and
-// does not report their end as a success. unsure is the number of processes that may be members, but could not be
+// cannot report their end as a success. unsure is the number of processes that may be members, but could not be
 // inspected at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
