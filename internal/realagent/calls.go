@@ -6,8 +6,8 @@ func call(tool, format string, args ...any) string {
 	return fmt.Sprintf(`[[call %s args=%q]]`, tool, fmt.Sprintf(format, args...))
 }
 
-// Replaces returns the model's tool call that replaces the text old in a file of the directory dir. Each agent has
-// another tool for that.
+// Replaces returns the model's tool call that replaces the text old with text, in a file of the directory dir. Each
+// agent has a different tool for this.
 func Replaces(agent, dir, name, old, text string) string {
 	path := dir + "/" + name
 	switch agent {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// OfProtocol returns, by name, functions such as OpenCode for the agents that users configure in [agents.acp].
+// OfProtocol returns the functions for agents that users configure in [agents.acp], such as OpenCode, by agent name.
 func OfProtocol() map[string]func(t testing.TB, baseURL string) CLI {
 	return map[string]func(testing.TB, string) CLI{
 		"opencode": OpenCode, "qwen": Qwen, "cline": Cline, "codex-acp": CodexACP, "claude-agent-acp": ClaudeACP,

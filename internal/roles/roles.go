@@ -86,8 +86,8 @@ func (s *Set) current() map[string]orchestrator.Role {
 	return s.all
 }
 
-// folderStamp returns the names, sizes and modification times of the files in a folder as a text. It thus differs after
-// a change.
+// folderStamp returns a text with the names, sizes and modification times of the files in a folder. The text differs
+// after a change.
 func folderStamp(dir string) string {
 	if dir == "" {
 		return ""

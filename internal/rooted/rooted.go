@@ -136,8 +136,7 @@ func checkRegular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries limits how many entries of a directory List reads. If the directory has more, which of them List returns
-// is undefined.
+// MostEntries limits how many entries of a directory List reads. If the directory has more, List reads arbitrary ones.
 const MostEntries = 900
 
 // List returns the files and directories at the path below in the directory dir, directories first. It omits symbolic

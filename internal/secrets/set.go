@@ -171,8 +171,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0 if none is there.
 func (s *Set) matchAt(text string) int {
-	// Start with the last word that sorts before text or is equal. If it is not a prefix of text, only a word that is a
-	// prefix of it can be.
+	// Start with the last word that sorts before text or is equal to it. If this word is not a prefix of text, only its
+	// own prefixes can be.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])

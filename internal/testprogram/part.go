@@ -86,7 +86,7 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		}
 		// Omit the part's result, because the result of all parts is printed at the end.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
-		fmt.Print(strings.TrimSuffix(text, "\x16")) // with this byte, go test -json marks a result
+		fmt.Print(strings.TrimSuffix(text, "\x16")) // go test -json marks a result with this byte
 	}
 	if !status.Exited() {
 		fmt.Fprintln(os.Stderr, "signal:", status.Signal())

@@ -37,7 +37,7 @@ var exitPatience = 20 * time.Second
 func Guard() { Split(1) }
 
 // Split is like Guard, for tests that mostly wait. It divides the tests among several processes that run concurrently.
-// If a flag selects or measures tests, it starts only one.
+// If a flag selects or measures tests, it starts a single process.
 func Split(processes int) {
 	if os.Getenv(guardedVar) != "" {
 		return

@@ -110,8 +110,7 @@ type spansRequest struct {
 	Resources []resourceSpans `json:"resourceSpans"`
 }
 
-// point contains the values of one series. Of the values, a histogram has counts, a sum and bounds, and a sum has
-// Value.
+// point contains the values of one series. A histogram uses Count, Sum, Buckets and Bounds. A sum uses Value.
 type point struct {
 	Attributes attributes `json:"attributes,omitempty"`
 	Start      string     `json:"startTimeUnixNano"`

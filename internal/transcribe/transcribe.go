@@ -146,7 +146,7 @@ func lastLine(b []byte) string {
 	return lines[len(lines)-1]
 }
 
-// limitedWriter stores the first bytes that are written to it, at limit limit.
+// limitedWriter stores the first bytes that are written to it, at most limit.
 type limitedWriter struct {
 	kept  []byte
 	limit int
