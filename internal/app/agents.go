@@ -307,9 +307,9 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 // RunsPath returns the directory for the runs of agents on this machine.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends agents that an old version of ductor started, which had a separate supervisor process for each
-// agent. Opening their directory is enough: a new runner ends every run whose files it does not understand. The turns
-// of these agents appear as interrupted.
+// endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
+// each agent. Opening the directory of these agents is enough: a new runner ends every run whose files it does not
+// understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -51,7 +51,7 @@ func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	return func() { cancel(); serving.Wait() }
 }
 
-// viewedChat wraps the chat of conversations, and also shows changes outside of running turns in terminals.
+// viewedChat wraps the Chat that conversations use. It also shows queued and ended turns in attached terminals.
 type viewedChat struct {
 	orchestrator.Chat
 	hub *attach.Hub

@@ -61,8 +61,8 @@ func StorageUser(storage string) (pid int, runs bool) {
 // conflict.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until the file is closed. The error for the case that another process has the lock contains two
-// texts: does describes how that process uses the resource, and instead describes how both processes can run.
+// lockFile locks a file until the file is closed. If another process holds the lock, the error contains does and
+// instead. does describes how the other process uses the resource. instead describes how both processes can run.
 func lockFile(path, does, instead string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)

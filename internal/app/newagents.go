@@ -49,7 +49,7 @@ func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 // offeredFile contains the agents that ductor has already offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers.Next. It offers no agents if it cannot record that it has offered them.
+// nextAgents implements menu.Offers.Next. It returns no agents if it cannot record that ductor has offered them.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil

@@ -163,7 +163,7 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway returns the gateway to agents. Its menu contains the facts that configuredModels adds.
+// gateway returns the gateway to the agents. It adds facts about configured models to the menu.
 func (a *App) gateway() orchestrator.Gateway {
 	return configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }}
 }

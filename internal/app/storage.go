@@ -24,7 +24,7 @@ const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
 	backupCalm  = 5 * time.Second // delay after the start, so that users are served first
-	// After a loss of data, ductor notifies chats that were used within the time rescuedChats.
+	// After a loss of data, ductor notifies the chats that were used during this period.
 	rescuedChats = 30 * 24 * time.Hour
 )
 

@@ -86,7 +86,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// hideTokens removes bot tokens from a text. A user may have written the token at a wrong place of the file.
+// hideTokens removes bot tokens from a text. A user may have written the token in the wrong place.
 func hideTokens(text string) string {
 	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }

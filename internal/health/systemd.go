@@ -12,7 +12,7 @@ import (
 
 // Manager is the service manager that started this process, usually systemd. It uses the sd_notify protocol.
 type Manager struct {
-	Notify   func(state string) error // nil without a manager
+	Notify   func(state string) error // nil if no service manager started this process
 	Watchdog time.Duration            // maximum time between two signs of life; 0 if none are expected
 	Log      *slog.Logger
 }

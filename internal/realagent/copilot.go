@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Copilot returns the installed GitHub Copilot CLI, configured to use the model API at baseURL. Copilot regards the API
-// as a provider of the user's own, for which it needs no log-in. If Copilot is not installed, the test is skipped, or
-// fails if CI=true.
+// Copilot returns the installed GitHub Copilot CLI, configured to use the model API at baseURL. Copilot treats this API
+// as the user's own model provider, which needs no log-in. If Copilot is not installed, the test is skipped, or fails
+// if CI=true.
 //
 // On its first run, the native program unpacks 235 MB into a cache that all tests share.
 func Copilot(t testing.TB, baseURL string) CLI {

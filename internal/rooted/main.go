@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Verb is the first argument with which a program calls Main, in a container or on another machine. The arguments of
-// Main follow: an action, a directory, and a path below it. For GetAction, PutAction and RealAction, a number of bytes
-// follows.
+// Verb is the first command-line argument with which a program in a container or on another machine calls Main. The
+// arguments of Main follow: an action, a directory, and a path below it. For GetAction, PutAction and RealAction, a
+// number of bytes follows.
 const Verb = "files"
 
 // The actions of Main:

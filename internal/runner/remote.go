@@ -83,8 +83,8 @@ func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// minEffort returns the least effort of every connect. A local client may always start a runner. A remote client must
-// not start a stopped environment without a reason.
+// minEffort returns the minimum effort with which this client connects. A local client may always start a runner. A
+// remote client must not start a stopped environment without a reason.
 func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive

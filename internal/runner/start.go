@@ -135,7 +135,7 @@ func LookPath(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunVar is the environment variable that marks every process of a run. By it, the runner recognizes even processes
+// RunVar is the environment variable that marks every process of a run. With it, the runner recognizes even processes
 // that left the agent's process group, session and process tree.
 const RunVar = "DUCTOR_RUN"
 

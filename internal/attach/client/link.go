@@ -24,7 +24,7 @@ import (
 var ErrNotRunning = errors.New("ductor isn't running, so there is nothing to attach to; start it with " +
 	"`ductor run`, or `ductor service install`")
 
-// refusal is the reason, in a sentence, with which ductor ended the connection for good.
+// refusal is a sentence with the reason why ductor refuses the connection permanently.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }

@@ -35,7 +35,7 @@ func newTurn(e wire.Entry) *turn {
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// Tools of an ended turn come from the store with other ids, so do not replace equal items.
+	// The tools of an ended turn come from the store, with other ids. If nothing has changed, do not replace the items.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")

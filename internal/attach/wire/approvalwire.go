@@ -49,8 +49,8 @@ type Approval struct {
 	Same      int        `json:"same"`              // number of identical requests that this approval decides
 	Asked     time.Time  `json:"asked"`
 	Expires   time.Time  `json:"expires,omitzero"`
-	Asks      *Asks      `json:"asks,omitempty"`      // the request; nil for questions
-	Questions []Question `json:"questions,omitempty"` // the questions; empty for a request
+	Asks      *Asks      `json:"asks,omitempty"`      // the requested permission; nil for questions
+	Questions []Question `json:"questions,omitempty"` // empty if the agent requests permission
 	Choices   []Offer    `json:"choices,omitempty"`   // empty after the decision
 	Decision
 }
@@ -75,7 +75,7 @@ type Asks struct {
 	Fields  []Field         `json:"fields,omitempty"` // parts that Title and Detail do not contain
 	Links   []Link          `json:"links,omitempty"`
 	Reason  string          `json:"reason,omitempty"`  // reason in the agent's words
-	Missing string          `json:"missing,omitempty"` // names a part that cannot be shown: offer only Deny
+	Missing string          `json:"missing,omitempty"` // name of a part that cannot be shown; then offer only Deny
 	Input   json.RawMessage `json:"input,omitempty"`   // the complete input from the agent
 }
 

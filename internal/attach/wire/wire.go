@@ -299,7 +299,7 @@ type Tool struct {
 	ExitCode   *int            `json:"exit_code,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
-	Offset     int             `json:"offset"` // number of bytes of the answer before it
+	Offset     int             `json:"offset"` // number of bytes of the answer before this tool call
 }
 
 // Change is a change of a file. Turn is empty inside an Approval.
@@ -308,7 +308,7 @@ type Change struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`             // add, update or delete
 	Diff   string `json:"diff,omitempty"`   // unified diff; empty if the agent reports none
-	Offset int    `json:"offset,omitempty"` // number of bytes of the answer before it
+	Offset int    `json:"offset,omitempty"` // number of bytes of the answer before this change
 }
 
 // Plan is the complete to-do list of the agent.

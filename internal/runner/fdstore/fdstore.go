@@ -90,7 +90,7 @@ func receive(socket int) (text string, fd int, err error) {
 	return string(buf[:n]), fds[0], nil
 }
 
-// Client is the descriptor of a connection to a Store. The methods of the Client 0 do nothing.
+// Client is the descriptor of a connection to a Store. The methods of Client(0) do nothing.
 type Client int
 
 // Put stores a file under a name. It replaces a file with the same name.

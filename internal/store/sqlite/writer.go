@@ -128,7 +128,7 @@ func (w *writer) openLog(ctx context.Context) error {
 			w.log.unmark() // left by a dead process
 			return nil
 		}
-		w.log.committed.Add(1) // the log may not be on the disk
+		w.log.committed.Add(1) // makes the next flush include the old log, which may not be on the disk
 		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
