@@ -163,7 +163,7 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
 			`UPDATE job_runs SET told = 1,
 				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
-			// Agents may have received entries after the last number that this database recorded.
+			// Agents may have received more entries than this database has recorded. Do not send any of them again.
 			`UPDATE agent_sessions SET offered = coalesce((SELECT max(number) FROM turns), 0)`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,

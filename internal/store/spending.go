@@ -121,7 +121,7 @@ func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Ti
 			return err
 		}
 		before := cli.AccountLimits{Agent: of.Agent, Account: of.Account}
-		if decode(known, &before.Limits) != nil { // the agent reports the limits again
+		if decode(known, &before.Limits) != nil { // ignore unreadable limits; the agent reports them again
 			before.Limits = nil
 		}
 		merged = before.Merge(of.Limits, now)

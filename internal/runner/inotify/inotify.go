@@ -77,7 +77,7 @@ func (w *Watcher) fire(wd int32, all bool) {
 		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
 		delete(w.armed, wd)
 	}
-	take(wd) // none, if the event reports the end of a watch
+	take(wd) // returns no functions if the event reports the end of a watch
 	if all {
 		for wd := range w.armed {
 			take(wd)
