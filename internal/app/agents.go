@@ -57,7 +57,7 @@ func (a *App) agents(cfg config.Config) agents {
 // spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // ductor then counts no cost for this turn; the next one is correct again
+	if err != nil { // ductor then counts no cost for this turn; the cost of the next turn is correct again
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd

@@ -229,8 +229,8 @@ const summaryWait = 20 * time.Second
 const deliveryWait = 30 * time.Second
 
 // approvers returns the users who may decide an approval in a group. With the setting permissions.approvers =
-// "members", all users whose role allows it may decide. Otherwise only the user of the turn may. If that user's role
-// does not allow it, all users whose role does may decide.
+// "members", all users whose role allows it may decide. Otherwise only the user of the turn may decide. If that user's
+// role does not allow it, all users whose role allows it may decide.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

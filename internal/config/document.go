@@ -82,8 +82,8 @@ func (d document) record(p *unstable.Parser, table []string, key unstable.Iterat
 	return path
 }
 
-// locate sets the position of each problem. If the file does not contain the key, it uses the innermost table of the
-// key.
+// locate sets the position of each problem. If the file does not contain the key, locate uses the innermost table of
+// the key that the file contains.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key

@@ -1,7 +1,7 @@
 // Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB. Each
-// time Go doubles the stack, it must copy and adjust every frame on it. Without this package, that took a tenth of the
-// time between a prompt and the start of its agent. A copy costs little while the stack has only one frame. The garbage
-// collector later shrinks the stack again.
+// time Go doubles the stack, it must copy and adjust every frame on it. Without this package, these copies would take a
+// tenth of the time between a prompt and the start of its agent. A copy costs little while the stack has only one
+// frame. The garbage collector later shrinks the stack again.
 package growstack
 
 const room = 24 << 10 // enough bytes for the calls of a turn; the stack becomes 32 KB

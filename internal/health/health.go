@@ -88,9 +88,9 @@ type Status string
 const (
 	OK       Status = "ok"
 	Starting Status = "starting" // not known yet
-	Failing  Status = "failing"  // returns errors
+	Failing  Status = "failing"  // calls return errors
 	Full     Status = "full"     // the disk is full; only for the store
-	Stuck    Status = "stuck"    // does not return
+	Stuck    Status = "stuck"    // a call does not return
 )
 
 const (

@@ -157,7 +157,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel kills this process as late as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel protects this process as much as the runner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()

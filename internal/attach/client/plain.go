@@ -16,7 +16,7 @@ var errFailed = errors.New("a turn did not end well; its last line above says wh
 
 // printLines prints a conversation as plain lines. It reads prompts from o.In. If o.Lines is set, each line is a
 // prompt. Otherwise the whole input is one prompt. If the input contained prompts, printLines returns when their turns
-// have ended. Otherwise it prints until ctx ends or ductor refuses.
+// have ended. Otherwise it prints until ctx ends or ductor refuses the connection.
 func printLines(ctx context.Context, o Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -55,8 +55,8 @@ func printLines(ctx context.Context, o Options) error {
 	return nil
 }
 
-// readPrompts reads prompts until the end of in. If each is set, each line is a prompt; otherwise the whole input is
-// one.
+// readPrompts reads prompts until the end of in. If each is set, each line is a prompt. Otherwise the whole input is
+// one prompt.
 func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- string) {
 	defer close(prompts)
 	pass := func(text string) {
