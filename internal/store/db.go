@@ -7,11 +7,11 @@
 // does not prevent two processes from using the same database; the lock file of the command does.
 //
 // Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions:
-//   - A method that is called lazy returns before its changes are on the disk. They survive the death of the process. A
+//   - A method described as lazy returns before its changes are on the disk. They survive the death of the process. A
 //     power failure can lose them during the next second, unless another method that is not lazy has returned since.
 //   - A method that uses a shared transaction returns before the commit, so that several calls can share one commit.
-//     Even the death of the process can lose its changes, for some milliseconds, or until the next method that does not
-//     use a shared transaction.
+//     Its changes are lost if the process dies before the commit. The next method that does not use a shared transaction
+//     commits them, or else a timer after some milliseconds.
 //
 // Times are stored as milliseconds in UTC.
 package store

@@ -30,8 +30,8 @@ const guardedVar = "DUCTOR_TEST_GUARDED"
 // before it exits.
 var exitPatience = 20 * time.Second
 
-// Guard runs the tests in a second process of this program. When that process has ended, Guard ends all processes that
-// it left behind, and exits with its code. If the tests passed but a process had to be killed, Guard fails.
+// Guard runs the tests in a second process of this program. When the second process has ended, Guard ends all processes
+// that it left behind, and exits with the same code. If the tests passed but a process had to be killed, Guard fails.
 // Guard returns only in the second process. Call it in TestMain, after code that makes the test program act as another
 // program, such as a runner.
 func Guard() { Split(1) }
