@@ -222,9 +222,9 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 	return a.acp(name, c, g, a.providerOptions(g, name, home, c.Path, c.Env))
 }
 
-// renewed returns the providers of an environment after a reload of the configuration. present are the providers for
-// the configuration before. Only ACP agents can change without a restart, so renewed creates a new provider for an ACP
-// agent if its settings or keys have changed. It reuses all other providers.
+// renewed returns the providers of an environment after a reload of the configuration. before is the configuration
+// before the reload, and present contains its providers. Only ACP agents can change without a restart, so renewed
+// creates a new provider for an ACP agent if its settings or keys have changed. It reuses all other providers.
 func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
 	all := a.providers(g)
 	for i, p := range all {

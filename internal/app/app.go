@@ -118,8 +118,7 @@ type Options struct {
 	// Damaged is the error with which a previous App of this process ended because its database was damaged.
 	Damaged error
 	Store   store.Options
-	// Started is called when the start is complete. The default returns memory that only the start needed to the
-	// kernel.
+	// Started is called when the start is complete. The default releases memory that was needed only for the start.
 	Started func() error
 }
 

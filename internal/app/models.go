@@ -42,8 +42,8 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 }
 
 // DoubtsOfModels returns warnings about configured models that no agent lists. They are only warnings, because an agent
-// may accept more models than it lists. It skips the models of agents that cannot be used; the check of agents reports
-// these.
+// may accept more models than it lists. DoubtsOfModels skips the models of agents that cannot be used; the check of
+// agents reports these agents.
 func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
 	names := naming.Names{Entries: entries}
 	for _, m := range cfg.ModelNames {

@@ -98,7 +98,7 @@ func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // answered returns a function that runs an action and sends the reply to the terminal. The action gets the conversation
-// that is open now, not when the function runs.
+// that is open when answered is called, even if the user opens another before the function runs.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {

@@ -236,8 +236,8 @@ func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.sendLocked(in, wire.Message{Notice: &n})
 }
 
-// open subscribes a terminal to the events of a conversation. It returns the state of the conversation that is not in
-// the store.
+// open subscribes a terminal to the events of a conversation. It returns the part of the conversation's state that is
+// not in the store.
 func (h *Hub) open(t *terminal, in orchestrator.ConversationID) (running []wire.Entry, notices []wire.Notice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -105,8 +105,8 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 
 const mostShown = 80
 
-// shown returns a value of the setting s as text. It returns "" for texts that may contain passwords: arguments,
-// variables and addresses are in settings of agents, or in settings that apply after a restart.
+// shown returns a value of the setting s as text. It returns "" for texts that may contain passwords. These are texts
+// in settings of ACP agents, and in settings that apply after a restart.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

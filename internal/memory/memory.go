@@ -1,5 +1,5 @@
-// Package memory returns memory to the kernel that the process needed only for its start. If the process uses some of
-// this memory again later, the kernel loads it again.
+// Package memory releases memory that the process needed only for its start. If the process uses some of this memory
+// again later, the kernel loads it again.
 package memory
 
 import (

@@ -103,7 +103,7 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 const restAfter = 500 * time.Millisecond
 
 // releaseMemory returns unused memory to the kernel, once per period without an agent. It returns when to call it
-// again. from is the start of the last such period for which it has done so; releaseMemory updates it.
+// again. from is the start of the last period in which it returned memory; releaseMemory updates it.
 func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0

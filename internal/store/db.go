@@ -10,8 +10,8 @@
 //   - A method described as lazy returns before its changes are on the disk. They survive the death of the process. A
 //     power failure can lose them during the next second, unless another method that is not lazy has returned since.
 //   - A method that uses a shared transaction returns before the commit, so that several calls can share one commit.
-//     Its changes are lost if the process dies before the commit. The next method that does not use a shared transaction
-//     commits them, or else a timer after some milliseconds.
+//     Its changes are lost if the process dies before the commit. They are committed by the next method that does not
+//     use a shared transaction, or by a timer after some milliseconds.
 //
 // Times are stored as milliseconds in UTC.
 package store

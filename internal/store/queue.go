@@ -20,8 +20,8 @@ func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err erro
 	return ok && err == nil, wrap(fmt.Sprintf("promote turn %s", id), err)
 }
 
-// moveToFront moves a turn to the front of its queue. It gets the position of the first turn, and each turn that was
-// ahead of it moves back by one.
+// moveToFront moves a turn to the front of its queue. The turn gets the position of the first turn, and each turn that
+// was ahead of it moves back by one.
 func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64],
 		`SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic

@@ -123,8 +123,8 @@ func (c *connection) batch() ([]wire.Message, error) {
 	}
 }
 
-// follow keeps a connection to ductor open, and calls happened for each event, until ctx ends or ductor refuses. If the
-// first attempt to connect fails, follow returns the error. Later it retries.
+// follow keeps a connection to ductor open, and calls happened for each event, until ctx ends or ductor refuses the
+// connection. If the first attempt to connect fails, follow returns the error. Later it retries.
 func follow(ctx context.Context, dir string, happened func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)

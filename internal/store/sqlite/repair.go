@@ -12,7 +12,7 @@ import (
 
 // CopyRows copies all rows of the damaged database at path into db, which must be empty and have the same version. It
 // never changes the database at path. If it could not read all rows, it returns false, and the caller must discard db.
-// The error is about db.
+// It returns an error only for a failure of db.
 func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite would delete the log of an empty file
 		return false, nil

@@ -47,8 +47,8 @@ func (h hookCall) session() Session {
 	}
 }
 
-// handle handles the event of a hook. It reports it to the owner only if the owner is away. watch blocks until the hook
-// disconnects.
+// handle handles the event of a hook. It reports the event to the owner only if the owner is away. watch blocks until
+// the hook disconnects.
 func (h hookCall) handle(ctx context.Context, watch func()) {
 	if h.turnEnded() {
 		h.s.waiting.release(h.session().ID)
@@ -153,7 +153,7 @@ func (h hookCall) cleanText(of Session, text string) string {
 	return cli.Shorten(strings.TrimSpace(h.s.opts.Secrets(of.Dir).String(text)), maxReport)
 }
 
-// dirName returns the name of the session's directory. It contains no backquotes, because the text has it between
+// dirName returns the name of the session's directory, without backquotes, because reports contain the name between
 // backquotes.
 func (h hookCall) dirName(of Session) string {
 	return strings.ReplaceAll(cli.OneLine(filepath.Base(of.Dir), 100), "`", "'")
