@@ -8,29 +8,28 @@ import (
 	"ductor/orchestrator"
 )
 
-// Trouble is a current problem.
+// Trouble is a problem that currently exists.
 type Trouble struct {
-	Key  string // identifies the problem while it lasts
-	Text string // notice for the owner when the problem begins; empty if the notice could not arrive
-	Over string // notice for the owner when the problem is over; "%s" stands for the time when it began
-	// Since is when the problem began. If it is zero, the problem began when the Watcher found it.
+	Key  string // identifies the problem as long as it lasts
+	Text string // notice to the owner at the start; empty if no notice could arrive
+	Over string // notice to the owner at the end; "%s" stands for the time of the start
+	// Since is the start of the problem. Zero means the time at which the Watcher finds it.
 	Since time.Time
-	LogIn orchestrator.LogInID // the log-in that the owner can repeat by a button; empty for none
+	LogIn orchestrator.LogInID // log-in that the owner can repeat by a button; empty for none
 }
 
-// Check finds the problems of one kind. Find returns known = false if it cannot determine the current state. Then the
-// Watcher neither begins nor ends a problem of this kind. before reports whether a problem with the key existed until
-// now.
+// Check finds the problems of one kind. If Find cannot determine the current state, it returns known = false, and the
+// Watcher changes nothing. before reports whether the problem with a key existed at the last check.
 type Check struct {
 	Kind string // prefix of the keys of its problems
 	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)
 }
 
-// Store stores the current problems.
+// Store stores the problems that currently exist.
 type Store interface {
-	// Alerts lists the current problems.
 	Alerts(ctx context.Context) ([]orchestrator.Alert, error)
-	// BeginAlert and EndAlert add or remove a problem and store its notice, in one transaction. notice may be nil.
+	// BeginAlert adds a problem, and EndAlert removes one. Both also store a notice in the same transaction, unless it
+	// is nil.
 	BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error
 	EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error
 }
@@ -39,27 +38,26 @@ type Store interface {
 type Options struct {
 	Store  Store
 	Checks []Check
-	// Compose creates a notice for the owner, with a button for a log-in, unless logIn is empty.
+	// Compose creates a notice to the owner. If logIn is not empty, the notice has a button for that log-in.
 	Compose func(text string, logIn orchestrator.LogInID) *orchestrator.Message
-	Wake    func()                   // starts sending stored notices
+	Wake    func()                   // makes the bot send stored notices
 	Since   func(t time.Time) string // formats a time for the owner
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Watcher runs the checks and notifies the owner.
+// Watcher runs checks periodically and notifies the owner of problems.
 type Watcher struct{ opts Options }
 
 // New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{o} }
 
-// checkInterval is the time between two checks. checkTimeout limits a single check.
 const (
 	checkInterval = time.Minute
 	checkTimeout  = 45 * time.Second
 )
 
-// Run repeats all checks until ctx ends.
+// Run runs all checks periodically until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -77,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// check runs a check, and notifies the owner of problems that began or are over.
+// check runs one check. It notifies the owner of problems that have begun or ended.
 func (w *Watcher) check(ctx context.Context, c Check) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -18,14 +18,13 @@ func overText(a orchestrator.Alert, since func(time.Time) string) string {
 	return strings.ReplaceAll(a.Over, "%s", since(a.Since))
 }
 
-// beganPlaceholder is the placeholder in Trouble.Over for the time when the trouble began.
+// beganPlaceholder stands for the start time in Trouble.Over.
 const beganPlaceholder = "%s"
 
 // Printer returns the owner's current language.
 type Printer func() lang.Printer
 
-// Telegram checks whether Telegram can be reached. It sends no notice when the problem begins, because the notice
-// could not arrive.
+// Telegram checks whether Telegram is reachable. The owner is notified only when it is reachable again.
 func Telegram(p Printer, state func() health.State) Check {
 	return Check{"telegram", func(context.Context, func(string) bool) ([]Trouble, bool, error) {
 		switch s := state(); s.Polling {
@@ -39,15 +38,15 @@ func Telegram(p Printer, state func() health.State) Check {
 	}}
 }
 
-// A disk is almost full if less than 1/lowPart of it is free, but at least minLow and at most maxLow bytes. The
-// problem is over when a quarter more than this limit is free.
+// A disk is almost full if less than 1/lowPart of it is free. This limit is at least minLow and at most maxLow bytes.
+// The problem ends when a quarter more than the limit is free.
 const (
 	lowPart = 20
 	minLow  = 500 << 20
 	maxLow  = 10 << 30
 )
 
-// Disk checks the free space on the disk of a directory.
+// Disk checks the free space on the disk that contains dir. room returns the space, like Room.
 func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err error)) Check {
 	return Check{"disk", func(_ context.Context, before func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
@@ -66,7 +65,7 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
-// Rows reports tables with rows that ductor skips, because it cannot decode them.
+// Rows checks for tables with rows that ductor skips, because it cannot decode them. tables returns them.
 func Rows(p Printer, tables func() []string) Check {
 	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
 		for _, table := range tables() {
@@ -76,7 +75,7 @@ func Rows(p Printer, tables func() []string) Check {
 	}}
 }
 
-// Room returns the free space and the size of a directory's disk, in bytes.
+// Room returns the free space and the size of the disk that contains dir, in bytes.
 func Room(dir string) (free, size uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -85,11 +84,11 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin limits LogIns to accounts that ran a turn recently.
+// usedWithin limits LogIns to accounts with a turn in this time.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether the accounts with recent turns are logged in. accounts lists the accounts of all agents of this
-// host.
+// LogIns checks whether the accounts with recent turns are logged in. accounts returns the accounts of all agents on
+// this machine.
 func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
@@ -117,8 +116,8 @@ func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	}}
 }
 
-// Limits checks which limits of the agents' plans are almost reached. Each time window is a separate problem, which
-// ends without a notice.
+// Limits checks whether a limit of an agent's plan is almost reached. Each time window of a limit is a separate
+// problem, which ends without a notice.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
 	return Check{"limit", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
 		at := now()
@@ -137,16 +136,15 @@ func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error)
 	}}
 }
 
-// failsInARow is how many consecutive failures of a job are a problem.
+// failsInARow is the number of consecutive failures that are a problem of a job.
 const failsInARow = 3
 
-// JobStore provides jobs and their runs.
 type JobStore interface {
 	Jobs(ctx context.Context) ([]orchestrator.JobStatus, error)
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
 }
 
-// Jobs checks for jobs whose last runs failed. The problem is over when a run succeeds, or the job is paused or
+// Jobs checks for jobs whose last runs have failed. The problem ends when a run succeeds, or when the job is paused or
 // deleted.
 func Jobs(p Printer, store JobStore) Check {
 	return Check{"job", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
@@ -158,7 +156,7 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // more, because some runs may be running or skipped
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // some of them may be running or skipped
 			if err != nil {
 				return nil, false, err
 			}
@@ -172,7 +170,7 @@ func Jobs(p Printer, store JobStore) Check {
 	}}
 }
 
-// failed counts the failed runs since the last successful or aborted run. runs starts with the newest run.
+// failed returns the number of failed runs since the last successful or aborted run. The newest run is the first.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {
@@ -185,17 +183,17 @@ func failed(runs []orchestrator.JobRun) (n int) {
 	return n
 }
 
-// Spending provides the budgets and costs of all users.
+// Spending provides the budgets that all users share, and the costs of all users.
 type Spending interface {
-	// Limits returns the budgets of all users together. 0 means no budget.
+	// Limits returns the budgets. 0 means no budget.
 	Limits() (day, month float64)
 	Since(ctx context.Context, since time.Time) (float64, error)
-	// Lifted reports whether an owner lifted the budgets for today.
+	// Lifted reports whether an owner has lifted the budgets for today.
 	Lifted(ctx context.Context) (bool, error)
 }
 
-// Budget checks whether a budget of all users is almost spent. The problem is over when the day or month of the
-// budget ends, or when the budget is raised.
+// Budget checks whether a budget that all users share is almost spent. The problem ends with the day or month of the
+// budget, or when the budget is raised.
 func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
 		day, month := s.Limits()
@@ -233,7 +231,7 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 	}}
 }
 
-// nearlySpent returns the cost since a time, and reports whether it is close to limit. A limit of 0 means no limit.
+// nearlySpent returns the cost since a time, and whether it is close to limit. A limit of 0 means no limit.
 func nearlySpent(ctx context.Context, since time.Time, limit float64,
 	spent func(ctx context.Context, since time.Time) (float64, error)) (float64, bool, error) {
 	if limit <= 0 {

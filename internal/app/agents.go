@@ -29,24 +29,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// runEnv describes an environment, this machine or a sandbox, to the dialects.
+// runEnv describes an environment for agents: this machine or a sandbox.
 type runEnv struct {
 	launcher cli.Launcher
-	// inside is set for a sandbox, which has neither the paths nor the log-ins of this machine.
+	// inside is true for a sandbox. A sandbox has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads log-ins; nil means this machine's log-ins
-	// owner is the home of the user who runs ductor. It is empty if the environment does not contain that home.
+	readFile func(path string) ([]byte, error) // reads a file with a log-in; nil for this machine
+	// owner is the home directory of the user who runs ductor, or "" if the environment does not contain it.
 	owner   string
-	prompts string // directory with the same path for ductor and for its agents
+	prompts string // directory for system prompts; has the same path for ductor and its agents
 	gemini  string
 }
 
-// agents creates the dialects of a configuration.
+// agents creates the providers (implementations of cli.Provider) for the configured agents.
 type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
-	tokens     *tokens                                      // in addition to the keys in cfg; may be nil
+	tokens     *tokens                                      // tokens in addition to the keys in cfg; may be nil
 	spent      func(context.Context, cli.AgentSessionID) *float64
 }
 
@@ -54,16 +54,16 @@ func (a *App) agents(cfg config.Config) agents {
 	return agents{cfg, a.Log, a.onBackground, a.tools.tokens, a.spent}
 }
 
-// spent implements acp.Options.
+// spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // the turn costs nothing then, and the next one is right
+	if err != nil { // ductor then counts no cost for this turn; the cost of the next turn is correct again
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd
 }
 
-// hostEnv returns the environment of runs on this machine.
+// hostEnv returns the environment of agents on this machine.
 func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	return runEnv{
 		launcher: launcher, owner: environment.OwnerHome(),
@@ -72,7 +72,7 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	}
 }
 
-// sandboxEnv returns the environment of runs in a sandbox.
+// sandboxEnv returns the environment of agents in a sandbox.
 func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	return runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
@@ -81,14 +81,14 @@ func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	}
 }
 
-// runEnvOf returns a sandbox in the form that service.Service takes.
+// runEnvOf returns a sandbox and its agents in the form that package service needs.
 func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 	g := a.sandboxEnv(b)
 	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
 		Providers: a.providers(g)}
 }
 
-// runEnvs returns all open sandboxes.
+// runEnvs returns all open sandboxes in the form that package service needs.
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
@@ -97,8 +97,8 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration does not contain the
-// sandbox.
+// openRunEnv returns the sandbox in. If in is the sandbox of a single conversation, openRunEnv opens it if necessary.
+// It returns false if the sandbox is not configured.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -108,8 +108,8 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
-// program returns the path of an agent's program on this machine. For a sandbox, which has its own PATH, it returns
-// only the program's name.
+// program returns the path of an agent's program. A sandbox has its own PATH, so there it returns only the program's
+// name.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
@@ -117,8 +117,8 @@ func (g runEnv) program(path string) string {
 	return path
 }
 
-// codexSandbox returns the mode of Codex's own sandbox. In a container Codex cannot create namespaces, so the container
-// replaces Codex's sandbox.
+// codexSandbox returns the mode of Codex's own sandbox. Codex's sandbox cannot work in a container, because it needs
+// namespaces. There it is disabled, and the container replaces it.
 func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
@@ -126,7 +126,7 @@ func (g runEnv) codexSandbox(configured string) string {
 	return configured
 }
 
-// environ returns the environment from which the dialects take their agents' variables.
+// environ returns the variables that agents may inherit. In a sandbox, it omits hostVariables.
 func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()
@@ -137,7 +137,7 @@ func (g runEnv) environ() []string {
 	})
 }
 
-// hostVariables returns the variables that name directories of this machine in which agents store their state.
+// hostVariables returns the variables with directories of this machine in which agents store their state.
 func hostVariables() []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "COPILOT_CACHE_HOME",
@@ -146,7 +146,7 @@ func hostVariables() []string {
 	}
 }
 
-// providers returns the enabled agents of an environment, in the order for users.
+// providers returns a provider for each enabled agent in an environment, in the order in which users see them.
 func (a agents) providers(g runEnv) (out []cli.Provider) {
 	for _, name := range a.cfg.Agents.Names() {
 		if a.cfg.Agents.Enabled(name) {
@@ -156,8 +156,8 @@ func (a agents) providers(g runEnv) (out []cli.Provider) {
 	return out
 }
 
-// accounts returns a provider for each account of each enabled agent of this machine, except the default accounts. It
-// creates the homes of the accounts.
+// accounts returns a provider for each additional account of each enabled agent on this machine. It creates the
+// accounts' home directories.
 func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 	for _, name := range a.cfg.Agents.Names() {
 		accounts := a.cfg.Agents.Accounts(name)
@@ -178,10 +178,10 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 	return out
 }
 
-// accountVars returns the variables that lead an agent to its accounts.
+// accountVars returns the variables that select an agent's account, and the variables that would override it.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// An ACP agent that runs one of these programs has the program's variable.
+	// An ACP agent may be an adapter for one of these programs. The program's own variables then apply to it, too.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),
@@ -193,8 +193,8 @@ func (a agents) accountVars(name string) cli.AccountVars {
 	return vars
 }
 
-// secretVariables returns the names of ductor's variables that probably contain secrets. Any of them can be a key of an
-// ACP agent, because ductor does not know all variables that such an agent reads.
+// secretVariables returns the names of ductor's environment variables that probably contain secrets. An ACP agent may
+// read any of them, because ductor does not know which variables it reads.
 func secretVariables() (names []string) {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); secrets.IsName(name) {
@@ -204,10 +204,10 @@ func secretVariables() (names []string) {
 	return names
 }
 
-// provider returns an agent of an environment that uses an account.
+// provider returns the provider of an agent in an environment, for one of the agent's accounts.
 func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Provider {
 	own := a.cfg.Agents.Own()[name]
-	o := a.dialect(g, name, home, own.Path, own.Env)
+	o := a.providerOptions(g, name, home, own.Path, own.Env)
 	switch name {
 	case "claude":
 		return claude.New(claude.Options{ProviderOptions: o, PromptDir: g.prompts, Background: a.background})
@@ -219,12 +219,12 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 		return copilot.New(copilot.Options{ProviderOptions: o})
 	}
 	c := a.cfg.Agents.ACP[string(name)]
-	return a.acp(name, c, g, a.dialect(g, name, home, c.Path, c.Env))
+	return a.acp(name, c, g, a.providerOptions(g, name, home, c.Path, c.Env))
 }
 
-// renewed returns the agents of an environment for the configuration of a, from those for the configuration before. An
-// agent whose settings apply at once is created again if they changed, or its keys or those of its accounts. Other agents
-// stay.
+// renewed returns the providers of an environment after a reload of the configuration. before is the configuration
+// before the reload, and present contains its providers. Only ACP agents can change without a restart, so renewed
+// creates a new provider for an ACP agent if its settings or keys have changed. It reuses all other providers.
 func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
 	all := a.providers(g)
 	for i, p := range all {
@@ -241,7 +241,7 @@ func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) 
 	return all
 }
 
-// keysOf returns the stored keys of all accounts of an agent.
+// keysOf returns the stored keys of an agent, for all its accounts.
 func keysOf(cfg config.Config, name string) []keys.Key {
 	return slices.DeleteFunc(slices.Clone(cfg.Keys), func(k keys.Key) bool {
 		agent, _, _ := strings.Cut(k.Agent, "@")
@@ -249,9 +249,9 @@ func keysOf(cfg config.Config, name string) []keys.Key {
 	})
 }
 
-// dialect returns the common options of an agent that uses an account. Besides the variables in env, the agent gets the
-// stored keys of the account.
-func (a agents) dialect(g runEnv, name cli.Agent, home cli.AccountHome, path string,
+// providerOptions returns the options that the providers of all agents have in common. The agent gets the variables in
+// env and the stored keys of the account.
+func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, path string,
 	env []string) cli.ProviderOptions {
 	var keys []string
 	of := home.Account.Of(name)
@@ -271,8 +271,8 @@ func (a agents) dialect(g runEnv, name cli.Agent, home cli.AccountHome, path str
 	}
 }
 
-// acp returns a provider for an agent that speaks ACP. In a sandbox, ductor offers the agent no files and terminals,
-// because they would be this machine's.
+// acp returns the provider of an ACP agent. An agent in a sandbox may not use ductor's file and terminal methods,
+// because these would use the files and processes of this machine.
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.ProviderOptions) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: common,
@@ -299,16 +299,17 @@ func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	return defaults
 }
 
-// SandboxAgents returns the agents of a sandbox.
+// SandboxAgents returns the providers of the agents in a sandbox.
 func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
 }
 
-// RunsPath returns the directory of the configuration's runs.
+// RunsPath returns the directory for the runs of agents on this machine.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends the agents of an old version of ductor, which had a supervisor for each agent. The new runner ends
-// every run whose files it does not understand. The turns of these agents appear as interrupted.
+// endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
+// each agent. Opening the directory of these agents is enough: a new runner ends every run whose files it does not
+// understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -325,7 +326,7 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 	return os.RemoveAll(dir)
 }
 
-// openHost opens the launcher of this machine.
+// openHost returns a launcher that starts agents on this machine.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
 	start.Upgrade = true
 	return host.Open(host.Options{

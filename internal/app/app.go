@@ -43,27 +43,27 @@ import (
 
 // Names in the storage directory.
 const (
-	DatabaseFile = "ductor.db" // SQLite adds files with this prefix
-	spoolDir     = "outgoing"  // files that ductor has not yet sent
-	runsDir      = "runner"    // output of agents, until the outcomes of their turns are stored
-	oldRunsDir   = "runs"      // runsDir of versions with a supervisor for each agent
+	DatabaseFile = "ductor.db" // other files of SQLite have this prefix
+	spoolDir     = "outgoing"  // files that ductor still has to send to chats
+	runsDir      = "runner"    // runs of agents, until the outcomes of their turns are stored
+	oldRunsDir   = "runs"      // runsDir of old versions; see endSupervised
 )
 
-// Time limits of the stages of a shutdown.
+// Time limits for the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // for running turns to finish
-	drainAgents  = 10 * time.Second // for ending the processes of agents
-	drainNotices = 10 * time.Second // for sending messages that must arrive
-	drainCards   = 5 * time.Second  // for showing the output so far of turns that continue
+	drainTurns   = 20 * time.Second // until running turns have finished
+	drainAgents  = 10 * time.Second // until the processes of agents have ended
+	drainNotices = 10 * time.Second // until messages that must arrive are sent
+	drainCards   = 5 * time.Second  // until the cards of continuing turns show the latest output
 )
 
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // agents read a system prompt long before this age
+	promptsAge = 24 * time.Hour // age at which system prompts are deleted; agents read them when they start
 )
 
-// App connects all packages of ductor.
+// App is a running ductor. It connects all packages.
 type App struct {
 	Options
 	inUse
@@ -76,7 +76,7 @@ type App struct {
 	bot          *bot.Bot
 	timers       *timers
 
-	lang     *lang.Choices // language of each chat
+	lang     *lang.Choices
 	users    *users.Directory
 	roles    *roles.Set
 	tools    toolServers
@@ -89,54 +89,51 @@ type App struct {
 	background background
 }
 
-// background runs goroutines that live as long as the App.
+// background is a group of goroutines that run until the App closes.
 type background struct {
 	sync.WaitGroup
 	stop context.CancelFunc
 }
 
-// Options configure an App. Log and Scrub are required.
 type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
-	Version string // for the log
-	// Runner configures the start of the runner. If it contains no command, environment.HostRunner chooses one.
+	Version string
+	// Runner determines how the runner on this machine is started. If it has no command, environment.HostRunner chooses
+	// one.
 	Runner runner.Options
-	// Launcher starts the agents of this machine. The App closes it. If it is nil, the App opens a launcher that uses
-	// Runner.
+	// Launcher starts agents on this machine. The App closes it. If it is nil, the App creates one from Runner.
 	Launcher Launcher
-	// Tracer replaces the configured tracer of turns. nil keeps the configured tracer.
+	// If Tracer is not nil, it replaces the tracer that the configuration selects.
 	Tracer orchestrator.Tracer
-	// Network replaces connections. The App opens the connections that are nil, as configured.
+	// Network contains connections for the App to use instead of its own. The App opens a connection itself if the
+	// field is nil.
 	Network Network
-	// Examine checks the running configuration and its agents on this machine, for /doctor. If it is nil, ductor has no
-	// /doctor.
+	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If it is nil,
+	// the command does not exist.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
-	Level *slog.LevelVar // log level, which a reload changes; may be nil
-	// Damaged is the error of the previous App of this process, if its database was damaged.
+	Level *slog.LevelVar // log level; a reload changes it; may be nil
+	// Damaged is the error with which a previous App of this process ended because its database was damaged.
 	Damaged error
-	// Store configures the database.
-	Store store.Options
-	// Started is called after the start is complete. If it is nil, the App returns memory that only the start needed to
-	// the kernel.
+	Store   store.Options
+	// Started is called when the start is complete. The default releases memory that was needed only for the start.
 	Started func() error
 }
 
-// Network contains the connections of an App, except those of agents.
 type Network struct {
-	Telegram http.RoundTripper // makes the calls to Telegram
-	Webhooks net.Listener      // accepts the calls of webhooks
+	Telegram http.RoundTripper // sends requests to Telegram
+	Webhooks net.Listener      // accepts calls of webhooks
 }
 
-// Launcher is a launcher that the App can close.
+// Launcher is a cli.Launcher that the App can close.
 type Launcher interface {
 	cli.Launcher
 	Close() error
 }
 
-// Build constructs an App. Before Run, only the sender of cards is running.
+// Build creates an App. Before Run, the App only sends and updates messages; it receives nothing.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
 	a.tools.tokens = &tokens{dir: cfg.Storage.Dir, scrub: opts.Scrub}
@@ -198,7 +195,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	return a, nil
 }
 
-// openHost sets the launcher of this machine: the one in the options, or a new one.
+// openHost sets the launcher of this machine: the one in the options, or else a new one.
 func (a *App) openHost(ctx context.Context) (err error) {
 	if a.host = a.Launcher; a.host != nil {
 		return nil
@@ -210,13 +207,13 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // a nil pointer in the interface would not be nil
+	if err == nil { // otherwise the interface would contain a nil pointer and not be nil
 		a.host = launcher
 	}
 	return err
 }
 
-// openStore checks the disk, opens the folder of roles, and loads users and the languages of chats.
+// openStore checks the disk, and loads roles, users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
 	if err = a.tryDisk(ctx); err != nil {
 		return err
@@ -231,8 +228,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// tryDisk checks the disk of the database. It returns an error if the disk has failed, because further restarts would
-// repair nothing. It only logs a full disk, because a user may delete files at any moment.
+// tryDisk checks whether the database can write to the disk. It returns an error if the disk has failed, because
+// restarts would not help. It only logs a full disk, because a user can delete files at any moment.
 func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {
@@ -276,7 +273,8 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}
-	// The scheduler must stop before Close or Leave closes the orchestrator, so that no job submits a turn too late.
+	// The scheduler must stop before Close or Leave closes the orchestrator. Otherwise a job could submit a turn too
+	// late.
 	defer a.timers.start(ctx, a)()
 	defer a.serveTerminals(ctx)()
 	defer a.attached.serve(ctx, a.Log)()
@@ -292,8 +290,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// Close accepts no new turns, waits for running turns, ends agents with all their processes, sends messages that must
-// arrive, and closes the database. It also works for an App that Build constructed only in part.
+// Close shuts ductor down. It accepts no new turns, waits for running turns, ends agents with all their processes,
+// sends messages that must arrive, and closes the database. It also works if Build has failed halfway.
 func (a *App) Close() {
 	if a.consults != nil {
 		a.stage(drainAgents, "questions to models", a.consults.Close)
@@ -310,7 +308,8 @@ func (a *App) Close() {
 	a.closeRest()
 }
 
-// Leave closes the App, but lets agents run under their runner. The next process of ductor resumes their turns.
+// Leave closes the App like Close, but agents continue under their runner. The next process of ductor resumes their
+// turns.
 func (a *App) Leave() {
 	a.stage(drainAgents, "questions to models", a.consults.Close)
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })
@@ -343,7 +342,7 @@ func (a *App) closeRest() {
 	}
 }
 
-// stage runs one stage of the shutdown within limit, and logs its error.
+// stage runs one stage of the shutdown. It logs an error and returns nothing, because the next stages must run anyway.
 func (a *App) stage(limit time.Duration, name string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -12,13 +12,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// attached contains the terminals that the owner has attached. The hub exists before the server, because turns use it.
+// attached contains the server for terminals that the owner attaches with `ductor attach`. The hub exists before the
+// server, because turns send their events to it from the start.
 type attached struct {
 	hub    *attach.Hub
 	server *attach.Server
 }
 
-// openTerminals creates the server for the owner's terminals.
+// openTerminals creates the server for attached terminals.
 func (a *App) openTerminals(guard statesocket.Guard) {
 	a.attached.server = attach.NewServer(attach.Options{
 		Hub: a.attached.hub, Dir: a.cfg.Storage.Dir, Version: a.Version, Admit: guard.Admit,
@@ -28,17 +29,17 @@ func (a *App) openTerminals(guard statesocket.Guard) {
 	})
 }
 
-// noticed passes the text of a message, without secrets, to the terminals.
+// noticed shows a message of the chat in terminals, without secrets.
 func (a *App) noticed(in orchestrator.ConversationID, key, text string) {
 	a.attached.hub.Notice(in, key, a.Scrub.String(text))
 }
 
-// viewers returns the functions through which conversations show their events in terminals.
+// viewers returns the functions that send the events of turns to terminals.
 func (t attached) viewers() *orchestrator.Viewers {
 	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}
 }
 
-// serve serves terminals until the caller calls stop. It logs an error of the socket.
+// serve serves terminals until the caller calls stop. It logs errors.
 func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
@@ -50,7 +51,7 @@ func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
 	return func() { cancel(); serving.Wait() }
 }
 
-// viewedChat is the chat of conversations. It also informs terminals of changes outside of running turns.
+// viewedChat wraps the Chat that conversations use. It also shows queued and ended turns in attached terminals.
 type viewedChat struct {
 	orchestrator.Chat
 	hub *attach.Hub

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// Files in the storage directory. The runtime writes the message of a crash to crashFile. The next start renames this
-// file to lastCrash.
+// Files in the storage directory. The Go runtime writes the message of a crash to crashFile. The next start of ductor
+// renames this file to lastCrash.
 const (
 	crashFile = "crash.log"
 	lastCrash = "crash.last.log"
 )
 
-// crashForgottenAfter is the time without a crash after which ductor resets its counts of crashes.
+// crashForgottenAfter is the time without a crash after which ductor resets its crash counters.
 const crashForgottenAfter = 10 * time.Minute
 
-// WatchCrashes counts a crash of the previous process, so that ductor gives up the turn that may have caused it. It
-// directs the crash message of this process to a file.
+// WatchCrashes checks whether the previous process of ductor crashed, and increments the crash counters if so. A turn
+// that may have caused several crashes does not run again. WatchCrashes also makes this process write its crash message
+// to a file.
 func (a *App) WatchCrashes(ctx context.Context) error {
 	path := filepath.Join(a.cfg.Storage.Dir, crashFile)
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
@@ -46,7 +47,7 @@ func (a *App) WatchCrashes(ctx context.Context) error {
 	return nil
 }
 
-// forgetCrashes resets the count of crashes after crashForgottenAfter.
+// forgetCrashes waits for crashForgottenAfter and then resets the crash counters.
 func (a *App) forgetCrashes(ctx context.Context) {
 	timer := time.NewTimer(crashForgottenAfter)
 	defer timer.Stop()

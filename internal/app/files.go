@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/projects"
 )
 
-// files returns the service for files of projects, on this machine and in sandboxes.
+// files returns the service with which users and agents reach project files, on this machine and in sandboxes.
 func (a *App) files() *files.Service {
 	return files.New(files.Options{
 		Roots: a.cfg.Projects.Roots, Protected: ownFiles(a.cfg), Secrets: a.secretsOf, Session: a.db.Session,
@@ -27,7 +27,7 @@ func (a *App) files() *files.Service {
 	})
 }
 
-// filesOf returns access to the files of this machine or of a sandbox.
+// filesOf returns access to the files of a sandbox, or of this machine if in is empty.
 func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	if in == "" {
 		return files.Host{}, nil
@@ -42,13 +42,13 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	return b.Launcher, nil
 }
 
-// secretsOf returns the secrets to remove from texts about a directory: the secrets of ductor and of the directory's
-// project.
+// secretsOf returns the secrets that must not appear in texts about a directory: those of ductor, and those of the
+// project in the directory.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }
 
-// newChanges creates the service that takes snapshots. The caller must call attachRepositories before the first use.
+// newChanges creates the service that takes snapshots of projects. Call attachRepositories before it is used.
 func (a *App) newChanges() *changes.Service {
 	a.changes = changes.New(changes.Options{
 		Store: a.db, Sandboxes: a.envs.Sandboxes.Policy(), Secrets: a.secretsOf, Now: time.Now, NewID: newID,
@@ -57,7 +57,7 @@ func (a *App) newChanges() *changes.Service {
 	return a.changes
 }
 
-// attachRepositories connects projects and snapshots to git. The service of agents must exist.
+// attachRepositories connects projects and snapshots to git. It requires a.service.
 func (a *App) attachRepositories(book *projects.Book) {
 	repositories := git.New(a.service)
 	book.Attach(a.orchestrator, repositories)

@@ -20,14 +20,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// grants records who could use and control the bot at a start: IDs of users and groups, and hashes of the token, the
-// server and each agent's command. The file is in the user's state directory, because a new configuration may change
-// storage.dir.
+// grants records who could use and control the bot when ductor last started: IDs of users and groups, and hashes of the
+// token, the Bot API server and each agent's command. The file is in the user's state directory and not in storage.dir,
+// because a changed configuration could name another storage.dir.
 type grants struct {
-	Users  []int64           `json:"users"`  // ductor notifies these users of a change
+	Users  []int64           `json:"users"`  // users who are notified of a change
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
-	Server string            `json:"server"` // hash of the server, which sees the token and every message
+	Server string            `json:"server"` // hash of the Bot API server, which sees the token and every message
 	Agents map[string]string `json:"agents"` // hash of each agent's command, by the agent's name
 }
 
@@ -53,7 +53,7 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changes describes the differences between before and now, one per line.
+// changes describes the differences between now and before, one per line.
 func (now grants) changes(p lang.Printer, before grants) (lines []string) {
 	if added, removed := difference(now.Users, before.Users),
 		difference(before.Users, now.Users); len(added)+len(removed) > 0 {
@@ -94,13 +94,13 @@ func formatIDs(p lang.Printer, ids []int64) string {
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
 
-// GrantsPath returns the path of the record for a configuration file.
+// GrantsPath returns the path of the file that stores the grants of a configuration file.
 func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// NotifyOfChanges compares the configuration with the last start. If others may now control the bot, it notifies the
-// users of the last start. It then records the current configuration.
+// NotifyOfChanges compares the configuration with the one at the last start. If other users could now use or control
+// the bot, it notifies the users of the last start. It then records the current configuration.
 func (a *App) NotifyOfChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return
@@ -149,7 +149,7 @@ func readGrants(path string) (record grants, err error) {
 	return record, json.Unmarshal(b, &record)
 }
 
-// writeGrants replaces the file atomically. A crash leaves the old record or the new one.
+// writeGrants replaces the file atomically.
 func writeGrants(path string, record grants) error {
 	b, err := json.Marshal(record)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// Jobs returns the enabled jobs of the configuration, including the heartbeat.
+// Jobs returns the enabled jobs of the configuration. They include the heartbeat.
 func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	var jobs []orchestrator.Job
 	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
@@ -44,7 +44,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	return jobs, nil
 }
 
-// jobOf converts the settings that schedules and webhooks share to a job. In a group, the owner is the job's user.
+// jobOf creates a job from the settings that schedules and webhooks have in common. If the job belongs to a group, its
+// user is the owner.
 func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
 	in.Chat = cmp.Or(in.Chat, cfg.Owner())
 	user := orchestrator.PersonID(cfg.Owner())

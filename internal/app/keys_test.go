@@ -27,7 +27,7 @@ func TestOnlyItsAgentGetsAKey(t *testing.T) {
 		for agent, want := range map[cli.Agent][]string{
 			"codex": {"sk-of-codex-1", ""}, "goose": {"", "sk-of-goose-1"}, "claude": {"", ""},
 		} {
-			o := a.dialect(runEnv{inside: inside}, agent, cli.AccountHome{}, "", nil)
+			o := a.providerOptions(runEnv{inside: inside}, agent, cli.AccountHome{}, "", nil)
 			env := o.ChildEnv(cli.Request{}, nil, nil)
 			if got := []string{cli.Variable(env, "OPENAI_API_KEY"), cli.Variable(env, "WARM_KEY")}; !slices.Equal(got,
 				want) {
@@ -61,7 +61,7 @@ func TestOnlyItsAccountGetsAKey(t *testing.T) {
 	a := agents{cfg: cfg, log: slog.New(slog.DiscardHandler), tokens: tokens}
 	environ := func(agent cli.Agent, home cli.AccountHome) (got []string) {
 		allowed := []string{"ANTHROPIC_*", "CLAUDE_*", "CODEX_*", "OPENAI_*"}
-		env := a.dialect(runEnv{}, agent, home, "", nil).ChildEnv(cli.Request{}, allowed, nil)
+		env := a.providerOptions(runEnv{}, agent, home, "", nil).ChildEnv(cli.Request{}, allowed, nil)
 		for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN",
 			"CLAUDE_SECURESTORAGE_CONFIG_DIR", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL"} {
 			got = append(got, cli.Variable(env, name))
@@ -128,7 +128,7 @@ func TestAnAccountOfAnACPAgentGetsNoKey(t *testing.T) {
 	for _, one := range accounts {
 		agent := one.Provider.Agent()
 		environ := func(home cli.AccountHome) []string {
-			o := a.dialect(runEnv{}, agent, home, "", cfg.Agents.ACP[string(agent)].Env)
+			o := a.providerOptions(runEnv{}, agent, home, "", cfg.Agents.ACP[string(agent)].Env)
 			return o.ChildEnv(cli.Request{}, nil, nil)
 		}
 		env := environ(one.AccountHome)

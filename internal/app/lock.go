@@ -18,10 +18,10 @@ import (
 // StorageLock is the name of the lock file in a storage directory.
 const StorageLock = "ductor.lock"
 
-// LockInstance locks the configured token and the storage directory for this process until release is called or the
-// process dies. It returns ErrInstance if another process of this user has locked one of them.
+// LockInstance locks the bot token and the storage directory for this process, until it calls release or dies. It
+// returns ErrInstance if another process of this user has locked either of them.
 func LockInstance(cfg config.Config) (release func(), err error) {
-	// The file's name contains a hash, so that the token is not stored again.
+	// The file name contains a hash of the token, so that the token itself is not stored.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
 	bot, err := lockFile(filepath.Join(lockDir(), hex.EncodeToString(sum[:8])+".lock"),
 		"serves this bot already", "give this one a bot token of its own")
@@ -36,7 +36,7 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 	return func() { releaseDir(); bot.Close() }, nil
 }
 
-// LockStorage locks a storage directory for this process until release is called or the process dies.
+// LockStorage locks a storage directory for this process, until it calls release or dies.
 func LockStorage(storage string) (release func(), err error) {
 	dir, err := lockFile(filepath.Join(storage, StorageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
@@ -46,7 +46,7 @@ func LockStorage(storage string) (release func(), err error) {
 	return func() { dir.Close() }, nil
 }
 
-// StorageUser returns the PID of the process that has locked a storage directory. It returns false if no process has.
+// StorageUser returns the PID of the process that has locked a storage directory. runs is false if no process has.
 func StorageUser(storage string) (pid int, runs bool) {
 	f, err := os.Open(filepath.Join(storage, StorageLock))
 	if err != nil {
@@ -57,12 +57,12 @@ func StorageUser(storage string) (pid int, runs bool) {
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
-// lockDir returns a directory that all configurations of a user share, so that two configurations with the same token
+// lockDir returns a directory that all configurations of a user share. Thus two configurations with the same token
 // conflict.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until the file is closed. does and instead are for the error text if another process has the
-// lock: how that process uses the resource, and how both can run.
+// lockFile locks a file until the file is closed. If another process holds the lock, the error contains does and
+// instead. does describes how the other process uses the resource. instead describes how both processes can run.
 func lockFile(path, does, instead string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
@@ -89,8 +89,8 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long the lock of a dead process may remain: a child of the process has a copy between fork and
-// exec.
+// lockPatience is how long to wait for the lock of a dead process. A child that the process forked may hold the lock
+// until it calls exec.
 const lockPatience = 5 * time.Second
 
 // lockUnlessHeld locks f. It returns an error if a living process has the lock.

@@ -13,20 +13,20 @@ import (
 	"ductor/internal/secrets"
 )
 
-// NewScrubber returns a Scrubber that knows the secrets of the configuration and the keys in ductor's environment.
+// NewScrubber returns a Scrubber for the secrets in the configuration and the keys in ductor's environment.
 func NewScrubber(cfg config.Config) *tgapi.Scrubber {
 	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(),
 		slices.Concat(cfg.Secrets(), serverSecrets(cfg), secrets.OfEnvironment(os.Environ()))...)
 }
 
-// Log is the configured logger. SIGHUP makes it open its file again.
+// Log is the configured logger. After SIGHUP, it opens its file again.
 type Log struct {
 	*slog.Logger
 	Level *slog.LevelVar
 	file  *logFile // nil if the log goes to standard error
 }
 
-// OpenLog opens the configured log. It removes secrets from every record.
+// OpenLog opens the configured log. It removes secrets from everything that is logged.
 func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (*Log, error) {
 	l := &Log{Level: new(slog.LevelVar)}
 	to := stderr
@@ -49,14 +49,14 @@ func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (*Log, err
 	return l, nil
 }
 
-// Close closes the log's file, if it has one.
+// Close closes the file of the log, if it has one.
 func (l *Log) Close() {
 	if l.file != nil {
 		l.file.close()
 	}
 }
 
-// reopen opens the log's file again, if there is one, and logs the result.
+// reopen opens the file of the log again, if it has one. It logs the result.
 func (l *Log) reopen() {
 	if l.file == nil {
 		return
@@ -68,7 +68,8 @@ func (l *Log) reopen() {
 	}
 }
 
-// logFile is the file of the log. A program that rotates logs renames the file, and sends SIGHUP to start a new one.
+// logFile is the file of the log. A program that rotates logs renames the file and sends SIGHUP. ductor then creates a
+// new file.
 type logFile struct {
 	path string
 
@@ -81,7 +82,7 @@ func openLogFile(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen opens the file at the path, and creates it if necessary. If that fails, the old file stays open.
+// reopen opens the file, and creates it if necessary. If that fails, the previous file stays open.
 func (l *logFile) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

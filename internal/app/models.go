@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RoleFiles returns the models that role files name. It also returns a description of each file that cannot be parsed
-// or that names an unknown agent.
+// RoleFiles returns the models that are named in role files. problems describes the files that cannot be parsed, or
+// that name an unknown agent or MCP server.
 func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string) {
 	files, wrong := roles.Files(cfg.RolesDir())
 	for _, err := range wrong {
@@ -42,7 +42,8 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 }
 
 // DoubtsOfModels returns warnings about configured models that no agent lists. They are only warnings, because an agent
-// may accept more models than it lists. It skips models of unusable agents, which the check of the agents reports.
+// may accept more models than it lists. DoubtsOfModels skips the models of agents that cannot be used; the check of
+// agents reports these agents.
 func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
 	names := naming.Names{Entries: entries}
 	for _, m := range cfg.ModelNames {
@@ -83,7 +84,8 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 	return doubts
 }
 
-// checkModels logs DoubtsOfModels. It queries the agents only if the configuration names a model.
+// checkModels logs the warnings of DoubtsOfModels. It asks the agents for their models only if the configuration names
+// one.
 func (a *App) checkModels(ctx context.Context) {
 	if len(a.cfg.ModelNames) == 0 || !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -99,11 +101,11 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 }
 
-// configuredModels is a Gateway whose menu adds facts about models from the configuration, if the agents do not report
-// them.
+// configuredModels is a Gateway that adds facts about models from the configuration to the menu, if the agents do not
+// report them.
 type configuredModels struct {
 	orchestrator.Gateway
-	models func() map[string]naming.Alias // current aliases
+	models func() map[string]naming.Alias // returns the current aliases
 }
 
 // Menu implements orchestrator.Gateway.

@@ -20,23 +20,25 @@ import (
 	"ductor/internal/rooted"
 )
 
-// This file offers agents that are installed and not configured, and adds them to the configuration.
+// This file finds agents that are installed but not configured, offers them in chats, and adds them to the
+// configuration.
 
-// machineAgents are the agents of this machine: those in use, and the installed ones that the configuration lacks.
+// machineAgents are the agents of this machine: those in use, and installed ones that the configuration does not
+// contain.
 type machineAgents struct {
 	used []cli.Provider
 
-	// Looking for all programs of the catalogue may take long, so the result is kept.
+	// addable caches the result of toAdd, which searches for many programs and can be slow.
 	mu      sync.Mutex
 	addable []acp.Entry
-	without *settings // which lack the addable ones
-	at      time.Time // when the programs were looked up
+	without *settings // settings for which addable was computed
+	at      time.Time // when addable was computed
 }
 
-// addableFor is how long the agents that can be added are kept.
+// addableFor is how long the result of toAdd is cached.
 const addableFor = 5 * time.Minute
 
-// toAdd returns the installed agents that the configuration lacks. The caller holds mu.
+// toAdd returns the installed agents that the configuration does not contain. The caller must hold mu.
 func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 	if m.without != cfg || time.Since(m.at) > addableFor {
 		m.addable, m.without, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
@@ -44,10 +46,10 @@ func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 	return m.addable
 }
 
-// offeredFile lists the agents that ductor has offered in chats, one per line.
+// offeredFile contains the agents that ductor has already offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers. It offers no agents if it cannot record the offer.
+// nextAgents implements menu.Offers.Next. It returns no agents if it cannot record that ductor has offered them.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
@@ -76,7 +78,7 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 	return agents
 }
 
-// addAgent implements menu.Offers.
+// addAgent implements menu.Offers.Add.
 func (a *App) addAgent(ctx context.Context, id string) error {
 	err := a.writeAgent(id)
 	if err != nil {
@@ -90,12 +92,12 @@ func (a *App) addAgent(ctx context.Context, id string) error {
 	return nil
 }
 
-// writeAgent adds an agent to the file of the configuration.
+// writeAgent adds an agent to the configuration file.
 func (a *App) writeAgent(id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor removed it from its environment
+		if name == config.TokenVariable { // ductor has removed it from its environment
 			return a.cfg.Telegram.Token.Reveal()
 		}
 		return os.Getenv(name)

@@ -21,16 +21,17 @@ import (
 	"ductor/web"
 )
 
-// monitor reports ductor's health to monitors.
+// monitor makes health and metrics available to monitoring systems.
 type monitor struct {
-	calls *metrics.Calls // counts the calls to Telegram
-	site  *web.Server    // serves health and metrics; nil if disabled
+	calls *metrics.Calls // counts calls to Telegram
+	site  *web.Server    // serves health and metrics over HTTP; nil if disabled
 }
 
-// pollSlack is how much longer than the poll itself a busy machine may take to handle the poll's updates.
+// pollSlack is how long a busy machine may take, after a poll for updates, to handle these updates.
 const pollSlack = 2 * time.Minute
 
-// openHealth creates the health monitor, and opens its listener if configured. The poller calls polled after each poll.
+// openHealth creates the health monitor, and opens the HTTP listener if one is configured. polled must be called after
+// each poll for updates.
 func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
 		Now: time.Now})
@@ -42,7 +43,8 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth reports ductor's health to systemd and monitors until ticking ends. stop tells systemd that ductor stops.
+// watchHealth reports ductor's health to systemd and to monitoring systems until ticking ends. stop notifies systemd
+// that ductor is stopping.
 func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor.site != nil {
@@ -62,8 +64,8 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	return manager.Stopping
 }
 
-// alerts returns the watcher that notifies the owner of problems. It returns nil if alerts are disabled or there is no
-// owner.
+// alerts returns the watcher that notifies the owner of problems, or nil if alerts are disabled or no owner is
+// configured.
 func (a *App) alerts() *alerts.Watcher {
 	owner := orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}
 	if !a.cfg.Notify.Alerts || owner.Chat == 0 {
@@ -87,7 +89,7 @@ func (a *App) alerts() *alerts.Watcher {
 	})
 }
 
-// accounts returns the log-in states of all accounts of the agents on this host.
+// accounts returns the log-in states of all accounts of the agents on this machine.
 func (a *App) accounts(ctx context.Context) (all []cli.MenuEntry) {
 	for _, agent := range a.service.Agents(ctx, "") {
 		all = append(all, a.service.Accounts(ctx, "", agent.Agent)...)
@@ -108,7 +110,8 @@ func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
 	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
 }
 
-// Limits implements alerts.Spending. It returns zero for a single user, who sees the warning below the turn.
+// Limits implements alerts.Spending. If only one user can use ductor, it returns zero: that user already sees the
+// warning below the turn.
 func (b budgetToWatch) Limits() (day, month float64) {
 	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
@@ -117,7 +120,7 @@ func (b budgetToWatch) Limits() (day, month float64) {
 	return 0, 0
 }
 
-// countedTransport returns a transport to Telegram that counts calls.
+// countedTransport returns a transport to Telegram that counts the calls in a.monitor.calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
 	a.monitor.calls = metrics.NewCalls()
 	if a.Network.Telegram != nil {
@@ -130,7 +133,7 @@ func (a *App) countedTransport() (http.RoundTripper, error) {
 	return a.monitor.calls.Transport(t), nil
 }
 
-// forMonitors returns the handler of the pages that monitors read without a token.
+// forMonitors returns the handler of the pages that monitoring systems read, without authentication.
 func (a *App) forMonitors() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", a.health)
@@ -148,7 +151,7 @@ func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) 
 // Budgets returns how many messages each chat may receive now.
 func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
 
-// openTracer creates the tracer, if the configuration names a collector or serves metrics.
+// openTracer creates the tracer if a collector is configured or metrics are served. Otherwise the tracer stays nil.
 func (a *App) openTracer() {
 	t := a.cfg.Tracing
 	if t.URL == "" && a.monitor.site == nil {
@@ -160,7 +163,7 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway returns the gateway to agents, with the facts from configuredModels in its menu.
+// gateway returns the gateway to the agents. It adds facts about configured models to the menu.
 func (a *App) gateway() orchestrator.Gateway {
 	return configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }}
 }

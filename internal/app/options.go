@@ -29,7 +29,7 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// serving returns the options of the bot.
+// serving returns the options of the bot. The caller adds further options that are created later.
 func (a *App) serving(ctx context.Context) (bot.Options, error) {
 	transport, err := a.countedTransport()
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	return o
 }
 
-// ownerOf returns the user who gets messages about the machine, or 0 if there is none.
+// ownerOf returns the user who gets messages about the machine, or 0 if none is configured.
 func ownerOf(cfg config.Config) orchestrator.PersonID {
 	return orchestrator.PersonID(cfg.Owner())
 }
@@ -87,7 +87,8 @@ func Transport(cfg config.Config) (http.RoundTripper, error) {
 	return t, nil
 }
 
-// window converts a configured time window to an option of the bot. There, zero means the default, not "no window".
+// window converts a configured time window to an option of the bot. In the configuration, zero means no window. In the
+// option, zero means the default and -1 means no window.
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -95,7 +96,6 @@ func window(d time.Duration) time.Duration {
 	return d
 }
 
-// lookOf returns the look of cards.
 func lookOf(cfg config.Config) card.Look {
 	look := cfg.Stream.Look
 	look.Think, look.Places = settingsOf(cfg).Think, cfg.Sandbox.Any()
@@ -111,16 +111,16 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
-	if a.Launcher == nil { // App.host runs the agents on this machine
+	if a.Launcher == nil { // otherwise the agents may run on another machine
 		o.Available = host.MachineMemory().Available
 	}
-	if a.envs.Homes != nil { // a nil pointer in an interface is not nil
+	if a.envs.Homes != nil { // a nil pointer in the interface would not be nil
 		o.Homes = a.envs.Homes
 	}
 	return o
 }
 
-// modesOf returns the configured mode of each agent.
+// modesOf returns the configured mode of each agent that has modes.
 func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	modes := map[cli.Agent]cli.Mode{}
 	for name, c := range agents.Own() {
@@ -129,7 +129,8 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return modes
 }
 
-// onBackground passes the result of a background task to the orchestrator, which is created later than the agents.
+// onBackground passes the result of a background task to the orchestrator. The orchestrator is created after the
+// agents, so they cannot call it directly.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
@@ -169,7 +170,7 @@ func turnsOf(cfg config.Config) conversation.TurnOptions {
 	}
 }
 
-// quietHour reports whether messages are silent at a time.
+// quietHour reports whether messages at this time arrive without a sound.
 func (a *App) quietHour(at time.Time) bool {
 	n := a.now().Notify
 	_, quiet := schedule.QuietUntil(n.QuietFrom, n.QuietTo, at, time.Local)
@@ -200,7 +201,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	}
 }
 
-// settingsOf returns the settings of chats without their own settings.
+// settingsOf returns the default settings of chats.
 func settingsOf(cfg config.Config) orchestrator.Settings {
 	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
@@ -209,7 +210,7 @@ func settingsOf(cfg config.Config) orchestrator.Settings {
 	return d
 }
 
-// namedProjects returns the directories of the configured projects, by name, with and without a sandbox.
+// namedProjects returns the directories of all configured projects, by name.
 func namedProjects(cfg config.Config) map[string]string {
 	named := map[string]string{}
 	for name, p := range cfg.Sandbox.Projects {
@@ -221,15 +222,15 @@ func namedProjects(cfg config.Config) map[string]string {
 	return named
 }
 
-// summaryWait limits the wait for a summary of earlier turns or of a long result.
+// summaryWait limits how long a turn waits for a summary of earlier turns or of a long result.
 const summaryWait = 20 * time.Second
 
-// deliveryWait limits how long the next turn waits until the chat shows the outcome of the last turn.
+// deliveryWait limits how long a turn waits until the chat shows the outcome of the previous turn.
 const deliveryWait = 30 * time.Second
 
-// approvers returns the users who may answer an approval in a group. If permissions.approvers is "members", these are
-// all users whose role allows it. Otherwise only the user of the turn may answer or, if that user's role does not allow
-// it, all users whose role does.
+// approvers returns the users who may decide an approval in a group. With the setting permissions.approvers =
+// "members", all users whose role allows it may decide. Otherwise only the user of the turn may decide. If that user's
+// role does not allow it, all users whose role allows it may decide.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

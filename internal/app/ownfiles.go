@@ -15,22 +15,22 @@ import (
 	"ductor/internal/keys"
 )
 
-// Names in a backup for files from outside of the storage directory.
+// Names in a backup for files that are not in the storage directory.
 const (
 	BackupConfigName = "config.toml"
 	backupTokenName  = "token"
 )
 
-// BackupContents returns the state that belongs in a backup: the database, and the files that its rows name. It omits
-// files of agents and containers, because they belong to this machine or ductor recreates them.
+// BackupContents returns the files that belong in a backup: the database, and the files to which it refers. It omits
+// files of agents and containers, because they belong to this machine or ductor can create them again.
 func BackupContents(cfg config.Config) backup.Contents {
 	return backup.Contents{
 		State: cfg.Storage.Dir, Database: DatabaseFile, Dirs: []string{environment.UploadsDir, spoolDir},
 	}
 }
 
-// AddSecrets adds the parts with secrets: the configuration, the file with the token, stored keys, and the homes of
-// sessions with the agents' log-ins.
+// AddSecrets adds the files with secrets: the configuration, the token file, stored keys, and the home directories of
+// sessions, which contain the agents' log-ins.
 func AddSecrets(c *backup.Contents, cfg config.Config) {
 	c.Dirs = append(c.Dirs, keys.Folder, environment.HomesDir)
 	c.Files = append(c.Files, backup.File{Name: BackupConfigName, Path: cfg.File})
@@ -39,12 +39,13 @@ func AddSecrets(c *backup.Contents, cfg config.Config) {
 	}
 }
 
-// ownFiles returns the files and directories that control ductor: configuration, state, units and program. A process
-// that can write to one of them controls the bot. The paths are absolute, as written and with links resolved.
+// ownFiles returns the files and directories that control ductor: configuration, state, systemd units and program. A
+// process that can write to one of them controls the bot. The result contains each path as written, and with symbolic
+// links resolved. All paths are absolute.
 func ownFiles(cfg config.Config) []string {
 	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
 	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
-		all = append(all, dir) // may also contain the service's environment
+		all = append(all, dir) // the directory may also contain the service's environment
 	}
 	all = append(all, userFiles()...)
 	all = append(all, programFiles()...)
@@ -56,12 +57,13 @@ func ownFiles(cfg config.Config) []string {
 	return slices.Compact(all)
 }
 
-// holdsRoot reports whether agents work below dir. In that case only single files in dir are ductor's own.
+// holdsRoot reports whether agents work below dir. Then dir as a whole cannot be protected, only single files in it.
 func holdsRoot(cfg config.Config, dir string) bool {
 	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return cli.Lies(root, dir) })
 }
 
-// userFiles returns the directories from which ductor and systemd read the user's configuration, units and environment.
+// userFiles returns the directories from which ductor and systemd read this user's configuration, units and
+// environment.
 func userFiles() (all []string) {
 	if dir, err := os.UserConfigDir(); err == nil {
 		all = append(all, filepath.Join(dir, "ductor"), filepath.Join(dir, "systemd"),
@@ -89,8 +91,8 @@ func programFiles() (all []string) {
 	return all
 }
 
-// DoubtsOfRoots returns warnings about roots that contain ductor's own files: an agent that can write to them controls
-// the bot.
+// DoubtsOfRoots returns warnings about working directories of agents that contain ductor's own files. An agent that can
+// write to these files controls the bot.
 func DoubtsOfRoots(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
 		real := cli.RealPath(root)
@@ -109,7 +111,7 @@ func DoubtsOfRoots(cfg config.Config) (all []string) {
 	return all
 }
 
-// shortest removes paths below other paths. paths must be sorted.
+// shortest removes all paths that are below another path of the list. paths must be sorted.
 func shortest(paths []string) (out []string) {
 	for _, path := range paths {
 		if !slices.ContainsFunc(out, func(dir string) bool { return cli.Lies(path, dir) }) {
@@ -119,7 +121,7 @@ func shortest(paths []string) (out []string) {
 	return out
 }
 
-// MakeDefaultRoot creates the default working directory, unless the owner configured another.
+// MakeDefaultRoot creates the default working directory, unless another one is configured.
 func MakeDefaultRoot(cfg config.Config) error {
 	if !IsDefaultRoot(cfg) {
 		return nil
@@ -130,7 +132,7 @@ func MakeDefaultRoot(cfg config.Config) error {
 	return nil
 }
 
-// IsDefaultRoot reports whether the owner configured no working directory.
+// IsDefaultRoot reports whether no working directory is configured.
 func IsDefaultRoot(cfg config.Config) bool {
 	return slices.Equal(cfg.Projects.Roots, config.Default().Projects.Roots)
 }

@@ -19,7 +19,7 @@ import (
 
 // This file checks whether the agents of this machine can be used.
 
-// ProbeAgent checks whether an agent can be used. It costs no tokens.
+// ProbeAgent checks whether an agent is installed and logged in. It uses no tokens of the agent's model.
 func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
@@ -28,10 +28,11 @@ func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.Agen
 	return s
 }
 
-// probeTimeout limits how long the check of all agents may take.
+// probeTimeout limits the time of one check of all agents.
 const probeTimeout = 30 * time.Second
 
-// logAgents logs whether each agent of this machine can be used, if agents may run here. A missing agent is no error.
+// logAgents logs whether each agent on this machine can be used, if agents may run here. It is normal that some agents
+// are not installed.
 func (a *App) logAgents(ctx context.Context) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -49,7 +50,8 @@ func (a *App) logAgents(ctx context.Context) {
 	}
 }
 
-// ProbeAccounts checks whether the accounts of the agents of this machine can be used, apart from the default ones.
+// ProbeAccounts checks whether the additional accounts of the agents on this machine can be used. It skips the default
+// accounts.
 func ProbeAccounts(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
 	err = withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
 		a := agents{cfg: cfg, log: log}
@@ -72,7 +74,7 @@ func ProbeAccounts(ctx context.Context, cfg config.Config) (states []cli.AgentSt
 	return states, err
 }
 
-// WithProbes calls f with the agents of this machine. Their runs are in a temporary directory.
+// WithProbes calls f with the agents of this machine. Their processes run in a temporary storage directory.
 func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	return withProbeHost(cfg, func(cfg config.Config, launcher *host.Launcher, log *slog.Logger) {
 		a := agents{cfg: cfg, log: log}
@@ -80,8 +82,7 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	})
 }
 
-// withProbeHost calls f with a launcher of this machine in a temporary directory, and with a configuration for the
-// launcher.
+// withProbeHost calls f with a launcher whose storage directory is temporary, and with cfg changed to this directory.
 func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
@@ -98,8 +99,7 @@ func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slo
 	return launcher.Close()
 }
 
-// examiner returns a function that checks the running configuration. It returns nil if the options contain no such
-// check.
+// examiner returns a function that checks the current configuration, or nil if Options.Examine is nil.
 func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil

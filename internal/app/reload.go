@@ -17,18 +17,18 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// inUse is the current configuration. Code must read settings that apply at once from now() at each use, and other
-// settings from cfg.
+// inUse contains the configuration in use. Some settings apply at once after a reload: read them from now() at each
+// use. Read all others from cfg.
 type inUse struct {
-	cfg     config.Config // configuration at the start
+	cfg     config.Config // the configuration when ductor started
 	machine machineAgents
 
 	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
 
-// settings contains a configuration, and derived values that cards, turns and updates read often. It is immutable: a
-// reload creates new settings.
+// settings is a configuration with values that are derived from it and often needed. It is immutable: a reload creates
+// new settings.
 type settings struct {
 	config.Config
 	look     card.Look
@@ -37,8 +37,8 @@ type settings struct {
 	projects map[string]string // directories of projects, by name
 }
 
-// now returns the current configuration. After a reload, settings that apply at once have their new values, and all
-// others their values from the start.
+// now returns the current configuration. It contains the reloaded values of settings that apply at once. All other
+// settings have the values from the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) setCurrent(cfg config.Config) {
@@ -47,18 +47,17 @@ func (u *inUse) setCurrent(cfg config.Config) {
 	})
 }
 
-// setStart sets the configuration from the start.
 func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
 	u.setCurrent(cfg)
 }
 
-// Reload reads the configuration again, and applies the settings that apply at once. It returns all differences to the
-// current configuration, including those that need a restart. After an error the configuration is unchanged.
+// Reload reads the configuration file again, and applies the settings that apply at once. It returns all changes,
+// including those that need a restart. If it returns an error, nothing has changed.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	changes, err := a.reload(context.WithoutCancel(ctx)) // a cancelled reload would apply only a part of the file
+	changes, err := a.reload(context.WithoutCancel(ctx)) // a reload must not stop halfway
 	if err != nil {
 		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
 		return nil, err
@@ -118,11 +117,10 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	return changes, nil
 }
 
-// mostChanges limits the changes that a message lists.
 const mostChanges = 15
 
-// reloadFor reloads the configuration, and describes the result in the language of a conversation. In a group it shows
-// no values.
+// reloadFor reloads the configuration for a user in a conversation, and describes the result in the user's language. In
+// a group, it does not show the values of settings.
 func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) string {
 	p := a.lang.Of(in.Chat)
 	changes, err := a.Reload(ctx)
@@ -173,7 +171,7 @@ func orNone(p lang.Printer, value string) string {
 	return value
 }
 
-// ServeHangups reopens the log and reloads the configuration at each signal, until the caller calls stop.
+// ServeHangups reopens the log and reloads the configuration at each SIGHUP, until the caller calls stop.
 func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *Log) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

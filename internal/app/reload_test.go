@@ -187,7 +187,7 @@ func (r *reloadRig) seen(table string) string {
 	case "retention", "storage":
 		keep := r.now().Retention
 		said := fmt.Sprint(r.now().Storage.RetentionDays, keep.StepsDays, keep.BackupsDays, keep.BackupsMB)
-		for _, k := range shelvesOf(r.now().Config, r.db, &r.envs) {
+		for _, k := range retentionRules(r.now().Config, r.db, &r.envs) {
 			said += fmt.Sprintf(" %s %+v", k.Name, k.Limits)
 		}
 		return said

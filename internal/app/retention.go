@@ -16,20 +16,20 @@ import (
 	"ductor/internal/store"
 )
 
-// retention returns the service that deletes data beyond the configured limits.
+// retention returns the service that deletes data beyond the configured limits of age and size.
 func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments,
 	log *slog.Logger) heartbeat.Retention {
-	shelves := func() []heartbeat.RetentionRule { return shelvesOf(cfg(), db, envs) }
-	return heartbeat.Retention{Rules: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
+	rules := func() []heartbeat.RetentionRule { return retentionRules(cfg(), db, envs) }
+	return heartbeat.Retention{Rules: rules, Now: time.Now, Logger: log, Every: pruneEvery}
 }
 
-func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.RetentionRule {
+func retentionRules(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.RetentionRule {
 	const day = 24 * time.Hour
 	r := cfg.Retention
 	limits := func(days, megabytes int) heartbeat.Limits {
 		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
 	}
-	var shelves []heartbeat.RetentionRule
+	var rules []heartbeat.RetentionRule
 	for _, k := range []heartbeat.RetentionRule{
 		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)),
 			Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
@@ -37,18 +37,18 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 		{Name: "audit", Dataset: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
 		{Name: "steps", Dataset: db.Steps(), Limits: limits(r.StepsDays, r.StepsMB)},
 		{Name: "runs", Dataset: db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
-		{Name: "homes of sessions", Dataset: envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
-		{Name: "containers", Dataset: envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
+		{Name: "homes of sessions", Dataset: envs.HomesDataset(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Dataset: envs.ContainersDataset(), Limits: limits(0, r.ContainersMB)},
 	} {
 		if k.Limits != (heartbeat.Limits{}) {
-			shelves = append(shelves, k)
+			rules = append(rules, k)
 		}
 	}
-	return shelves
+	return rules
 }
 
-// PlanRetention returns the data that the next round of retention would delete. It deletes nothing. It returns nil if
-// the database cannot be read.
+// PlanRetention returns the data that retention would delete next, without deleting it. It returns nil if the database
+// cannot be read.
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
@@ -64,7 +64,7 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Ret
 	return retention(func() config.Config { return cfg }, db, &envs, log).DryRun(ctx), nil
 }
 
-// prune deletes data beyond the configured limits once a day.
+// prune deletes old data once a day: database rows, system prompts, snapshots and webhook deliveries.
 func (a *App) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes system prompts that were last used before a time.
+// prunePrompts removes system prompts that were not used since before.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,8 +19,8 @@ import (
 	"ductor/mcp/servers"
 )
 
-// serverLookup returns a lookup for variables of the owner's MCP servers. A stored key of the server overrides ductor's
-// environment.
+// serverLookup returns a function that looks up the variables of MCP servers. A stored key of a server overrides
+// ductor's environment.
 func serverLookup(cfg config.Config) servers.Lookup {
 	return func(server, variable string) (string, bool) {
 		for _, k := range cfg.Keys {
@@ -33,7 +33,7 @@ func serverLookup(cfg config.Config) servers.Lookup {
 	}
 }
 
-// serverSecrets returns the secrets of the owner's MCP servers.
+// serverSecrets returns the secrets of the configured MCP servers.
 func serverSecrets(cfg config.Config) (all []string) {
 	for name, s := range cfg.MCP.Servers {
 		all = append(all, s.Secrets(name, serverLookup(cfg))...)
@@ -41,21 +41,21 @@ func serverSecrets(cfg config.Config) (all []string) {
 	return all
 }
 
-// toolServers contains the MCP servers of agents, and the tokens of agents that users logged in.
+// toolServers contains the servers that give tools to agents, and the tokens that users gave to agents.
 type toolServers struct {
-	own    *mcp.Server      // ductor's own server; nil if disabled
-	owners *servers.Checker // the owner's servers; nil before openServers
+	own    *mcp.Server      // the server of ductor's own tools; nil if disabled
+	owners *servers.Checker // checks the configured MCP servers; nil before openServers
 	tokens *tokens
 }
 
-// close stops the checks of the owner's servers.
+// close stops the checks of MCP servers.
 func (t toolServers) close() {
 	if t.owners != nil {
 		t.owners.Close()
 	}
 }
 
-// openServers creates the checker of the owner's MCP servers.
+// openServers creates the checker of the configured MCP servers.
 func (a *App) openServers() *servers.Checker {
 	a.tools.owners = servers.New(servers.Options{
 		Servers: a.cfg.MCP.Servers, Lookup: serverLookup(a.cfg), Place: a.placeOfServers, Now: time.Now, Logger: a.Log,
@@ -63,7 +63,7 @@ func (a *App) openServers() *servers.Checker {
 	return a.tools.owners
 }
 
-// placeOfServers returns how an environment starts the owner's MCP servers.
+// placeOfServers returns how to start MCP servers in an environment: in a sandbox, or on this machine if in is empty.
 func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	if in == "" {
 		return hostPlace(a.cfg, a.host, a.Runner)
@@ -82,7 +82,7 @@ func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	}, nil
 }
 
-// hostPlace returns how this machine starts the owner's MCP servers.
+// hostPlace returns how to start MCP servers on this machine.
 func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (servers.Place, error) {
 	path := start.SmallProgram()
 	if path == "" {
@@ -97,15 +97,16 @@ func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (
 	}, nil
 }
 
-// envOfServers returns the environment of the program that starts an MCP server; see relay.StartServer.
+// envOfServers returns a function that returns the environment of the program that starts an MCP server; see
+// relay.StartServer.
 func envOfServers(g runEnv) func(extra map[string]string) []string {
 	return func(extra map[string]string) []string { return cli.ChildEnv(g.environ(), cli.BaseEnv(), extra) }
 }
 
-// ServerState is the state of one of the owner's MCP servers on this machine.
+// ServerState is the result of a check of an MCP server on this machine. Problem is empty if the server works.
 type ServerState struct{ Name, Problem string }
 
-// ProbeServers checks the owner's MCP servers on this machine. Their runs are in a temporary directory.
+// ProbeServers checks the configured MCP servers on this machine. Their processes run in a temporary storage directory.
 func ProbeServers(ctx context.Context, cfg config.Config) (all []ServerState, err error) {
 	if len(cfg.MCP.Servers) == 0 {
 		return nil, nil

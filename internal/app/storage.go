@@ -17,18 +17,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// BackupsDir is the directory of automatic backups inside the storage directory.
+// BackupsDir is the directory of automatic backups in the storage directory.
 const BackupsDir = "backups"
 
 const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
-	backupCalm  = 5 * time.Second // delay after the start, so that users come first
-	// rescuedChats is how recently a chat must have been used to be notified of messages that may be lost.
+	backupCalm  = 5 * time.Second // delay after the start, so that users are served first
+	// After a loss of data, ductor notifies the chats that were used during this period.
 	rescuedChats = 30 * 24 * time.Hour
 )
 
-// openHostAndDatabase opens the database and the launcher at the same time. It replaces a damaged database.
+// openHostAndDatabase opens the database and the launcher concurrently. It replaces a damaged database.
 func (a *App) openHostAndDatabase(ctx context.Context) error {
 	var opening sync.WaitGroup
 	var opened error
@@ -48,7 +48,7 @@ func (a *App) databaseFile() string { return filepath.Join(a.cfg.Storage.Dir, Da
 
 func (a *App) backupsDir() string { return filepath.Join(a.cfg.Storage.Dir, BackupsDir) }
 
-// openDatabase opens the database. It returns orchestrator.ErrDamaged if the file is damaged or missing.
+// openDatabase opens the database. It returns orchestrator.ErrDamaged if the file is damaged or was lost.
 func (a *App) openDatabase(ctx context.Context) (err error) {
 	path := a.databaseFile()
 	if err := store.FinishRescue(path); err != nil {
@@ -64,7 +64,7 @@ func (a *App) openDatabase(ctx context.Context) (err error) {
 	return err
 }
 
-// rescue moves a damaged database aside, and opens a copy or a backup instead.
+// rescue replaces a damaged database with a copy of its rows or with a backup.
 func (a *App) rescue(ctx context.Context, why error) error {
 	a.Log.Error("the database is damaged", "err", why)
 	left, lost := a.host.Left(ctx)
@@ -88,8 +88,8 @@ func (a *App) rescue(ctx context.Context, why error) error {
 	return err
 }
 
-// rescueNotices returns a message to the owner about the rescue. If the new database lacks rows, it also returns
-// messages to other recently used chats.
+// rescueNotices returns a message to the owner about a rescue. If data was lost, it also returns messages to other
+// chats that were used recently.
 func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) (all []orchestrator.Message,
 	err error) {
 	owner := int64(ownerOf(a.cfg))
@@ -138,8 +138,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
-// keepDatabase checks and backs up the database once a day. Soon after the start it also checks a large database,
-// because Open did not read all of it.
+// keepDatabase checks and backs up the database once a day. If the database is so large that Open has not checked all
+// of it, keepDatabase also checks it soon after the start.
 func (a *App) keepDatabase(ctx context.Context) {
 	store.RemoveDrafts(a.backupsDir())
 	check := a.db.Unchecked()
@@ -166,7 +166,7 @@ func (a *App) keepDatabase(ctx context.Context) {
 			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
 			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
 		}
-		if err != nil && ctx.Err() == nil { // after damage the poller ends this process
+		if err != nil && ctx.Err() == nil { // after damage, the loop that polls for updates ends this process
 			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
 	}

@@ -18,12 +18,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// terminalMost limits how long a terminal waits for the owner. The hooks give up after a day.
+// terminalMost limits how long an agent in a terminal waits for the owner's answer. The agent's hook gives up after a
+// day.
 const terminalMost = 23 * time.Hour
 
-// serveTerminals forwards requests and reports of agents in terminals to the owner, until the caller calls stop.
-// Requests that are then open stay open for the next process. Without an owner it does nothing. It logs an error of the
-// socket.
+// serveTerminals serves agents that the owner runs in terminals. It forwards their requests and reports to the owner's
+// chat, until the caller calls stop. Requests that are open then stay open for the next process of ductor. Without an
+// owner it does nothing. It logs errors.
 func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))},
 		Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
@@ -36,12 +37,12 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
 			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},
-		// Less than the time of the approval, whose end would deny the request.
+		// Shorter than the lifetime of the approval, because the end of the approval would deny the request.
 		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second,
 		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
 		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
 	})
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // stop sets the cause itself
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // stop cancels it with a cause
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := s.Serve(ctx); err != nil {
@@ -51,7 +52,7 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	return func() { cancel(cli.ErrDetached); serving.Wait() }
 }
 
-// ownersChat sends reports from terminals to the owner.
+// ownersChat sends reports from terminals to the owner's chat.
 type ownersChat struct {
 	a  *App
 	in orchestrator.ConversationID
@@ -65,7 +66,7 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-// setAway stores whether the owner is away; see bot.Options.SetAway.
+// setAway stores the owner's choice whether requests from terminals go to the chat; see bot.Options.SetAway.
 func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
@@ -80,7 +81,8 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 	return a.presence().Choose(c)
 }
 
-// hooked reports whether a CLI of this user has ductor's hooks. It returns true if the settings cannot be read.
+// hooked reports whether ductor's hooks are installed in an agent's CLI of this user. It returns true if that is
+// unknown.
 func hooked() bool {
 	files, err := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv}.Uninstalled()
 	if errors.Is(err, terminal.ErrNoCLI) {
@@ -89,7 +91,7 @@ func hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// seenKey returns the key, in the table of cards, of the directory of a terminal's session.
+// seenKey returns the key under which the directory of a terminal's session is stored. The table of cards stores it.
 func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
 	return "terminal:" + string(agent) + ":" + string(id)
 }
@@ -98,7 +100,7 @@ func (a *App) saveSeen(ctx context.Context, of server.Session) error {
 	return a.db.SaveCard(ctx, seenKey(of.Agent, of.ID), []byte(of.Dir))
 }
 
-// seenIn returns the directory that a terminal reported for a session, or "".
+// seenIn returns the directory of a session that an agent has run in a terminal, or "" if it is unknown.
 func (a *App) seenIn(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error) {
 	dir, err := a.db.LoadCard(ctx, seenKey(agent, id))
 	return string(dir), err

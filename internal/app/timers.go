@@ -19,16 +19,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// timers starts jobs by the clock and by webhooks.
+// timers starts jobs: at their scheduled times, and when webhooks are called.
 type timers struct {
 	scheduler *heartbeat.Scheduler
 	sweep     heartbeat.Sweep
 	retention heartbeat.Retention
 	hooks     *webhook.Handler
-	listener  net.Listener // of webhooks; nil without webhooks
+	listener  net.Listener // accepts calls of webhooks; nil without webhooks
 }
 
-// newTimers creates the scheduler, which runs no job before start.
+// newTimers creates the scheduler. It runs no job before start.
 func newTimers(a *App) *timers {
 	return &timers{listener: a.Network.Webhooks, scheduler: heartbeat.New(heartbeat.Options{
 		Store: a.db, Runner: jobRunner{a}, Notifier: jobNotifier{a}, Lang: a.lang, Now: time.Now, NewID: newID,
@@ -38,7 +38,7 @@ func newTimers(a *App) *timers {
 	})}
 }
 
-// buildTimers stores the configured jobs, and opens the listener of webhooks if any are configured.
+// buildTimers stores the configured jobs, and opens the listener for webhooks if any are configured.
 func buildTimers(ctx context.Context, a *App) error {
 	b := a.timers
 	configured, err := Hooks(a.cfg)
@@ -69,7 +69,7 @@ func buildTimers(ctx context.Context, a *App) error {
 	return err
 }
 
-// start runs jobs and serves webhooks. stop ends both and waits for them.
+// start runs jobs and serves webhooks, until the caller calls stop.
 func (b *timers) start(ctx context.Context, a *App) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -85,14 +85,13 @@ func (b *timers) start(ctx context.Context, a *App) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// close closes the listener of webhooks.
 func (b *timers) close() {
 	if b.listener != nil {
 		_ = b.listener.Close() // Serve may have closed it
 	}
 }
 
-// turnStore is the orchestrator's store. It also calls ended after the turn of a job has ended.
+// turnStore is the orchestrator's store. It calls ended when the turn of a job has ended.
 type turnStore struct {
 	*store.DB
 	ended func()
@@ -106,13 +105,13 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 	return err
 }
 
-// jobEnded makes the scheduler check whether the next job can start.
+// jobEnded lets the scheduler check whether the next job can start.
 func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
 // scheduleOf parses the schedule of a configured job.
 func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
-		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether the time is past
+		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether this time is in the past
 	}
 	loc := time.Local
 	if j.Zone != "" {
@@ -145,8 +144,8 @@ func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bo
 	return st.Running != nil || st.Queue > 0, err
 }
 
-// jobNotifier implements heartbeat.Notifier. Cards of turns show results. jobNotifier reports only that a result was
-// the same as before, or why a run got no turn.
+// jobNotifier implements heartbeat.Notifier. The card of a turn already shows its result. So jobNotifier only reports
+// that a result is the same as before, or why a run had no turn.
 type jobNotifier struct{ *App }
 
 func (r jobNotifier) Report(ctx context.Context, report heartbeat.Report) error {

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/keys"
 )
 
-// tokens contains the tokens that users gave to agents since the start of ductor. A nil tokens is empty.
+// tokens contains the tokens that users have given to agents since ductor started. A nil *tokens is empty.
 type tokens struct {
 	dir   string // directory of the stored keys
 	scrub *tgapi.Scrubber
@@ -19,7 +19,7 @@ type tokens struct {
 	values map[keys.Name]string
 }
 
-// try gives a token to an agent for a check; see side.Tokens.
+// try makes a token available to an agent in order to check it; see side.Tokens. undo restores the previous token.
 func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: of, Variable: variable}
@@ -39,12 +39,12 @@ func (t *tokens) try(of, variable, token string) (undo func()) {
 	}
 }
 
-// keep stores a token like `ductor secret set`.
+// keep stores a token permanently, like `ductor secret set`.
 func (t *tokens) keep(of, variable, token string) error {
 	return keys.Set(t.dir, keys.Name{Agent: of, Variable: variable}, strings.NewReader(token))
 }
 
-// environ returns the variables with the tokens of an account of an agent.
+// environ returns the environment entries with the tokens of an agent's account.
 func (t *tokens) environ(of string) (all []string) {
 	if t == nil {
 		return nil

@@ -20,11 +20,11 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	return all
 }
 
-// configuredList is a configured list of tools, with the agent that it limits.
+// configuredList is a list of tools in the configuration, and the agent to which it applies.
 type configuredList struct {
 	key   string
 	list  cli.ToolList
-	turns int                // limit of the model's answers; 0 means no limit
+	turns int                // maximum number of the model's answers; 0 means no limit
 	agent cli.Agent          // empty means the default agent
 	mode  cli.PermissionMode // empty means permissions.mode
 }
@@ -55,8 +55,8 @@ func listsOf(cfg config.Config) []configuredList {
 	return all
 }
 
-// ProblemsOfTools returns the problems of configured tool lists that their agents cannot obey. If a chat chooses
-// another agent, its turns report the problems.
+// ProblemsOfTools checks whether the agents can obey the configured tool lists, and describes the problems. It assumes
+// that each list applies to its configured agent. If a chat uses another agent, the turns report such problems.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
 		agent := cmp.Or(l.agent, cfg.Agents.Default)

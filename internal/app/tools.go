@@ -22,7 +22,7 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// openSockets opens the servers whose sockets admit only programs outside of agents.
+// openSockets opens the servers for local programs. Their sockets reject agents and the processes of agents.
 func (a *App) openSockets(book orchestrator.Sessions) error {
 	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *App) openSockets(book orchestrator.Sessions) error {
 	return a.openTools(book, guard)
 }
 
-// openTools opens the server of ductor's tools for agents, if it is enabled.
+// openTools opens the server of ductor's own tools, if it is enabled.
 func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (err error) {
 	if !a.cfg.MCP.Enabled {
 		return nil
@@ -49,7 +49,7 @@ func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (er
 	return err
 }
 
-// access returns the rules for agents that read sessions.
+// access returns the rules for which sessions an agent may read.
 func (a *App) access() sessions.Access {
 	return sessions.Access{
 		RoleOf: a.users.RoleOf,
@@ -67,19 +67,20 @@ func (a *App) access() sessions.Access {
 	}
 }
 
-// toolPatience returns the time limit of a tool call. It is below ToolStall, after which ductor ends the turn.
+// toolPatience returns the time limit of a tool call. It is shorter than ToolStall, after which ductor would end the
+// turn.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
 }
 
-// serveTools serves ductor's tools to agents until ctx ends. It logs an error.
+// serveTools serves ductor's tools to agents until ctx ends. It logs errors.
 func (a *App) serveTools(ctx context.Context) {
 	if err := a.tools.own.Serve(ctx); err != nil {
 		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
-// toolServers returns the MCP server that an agent of a conversation starts in order to reach ductor's tools.
+// toolServers returns the MCP server through which an agent reaches ductor's tools. The agent starts it as a program.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
 	if a.tools.own == nil {
 		return nil
@@ -111,7 +112,7 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 	}
 }
 
-// findModel finds the model that an agent names in a tool call.
+// findModel finds the model that an agent has named in a tool call.
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/transcribe"
 )
 
-// listener returns a Listener that converts speech to text, or nil if the configuration names neither a program nor an
-// endpoint.
+// listener returns a Listener that converts speech to text. It returns nil if the configuration names neither a program
+// nor an endpoint for that.
 func listener(v transcribe.Settings) updates.Listener {
 	if len(v.Command) == 0 && v.URL == "" {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// approvalOf returns an approval with every field of its request. If a user decided it, Chat is set.
+// approvalOf converts an approval to the protocol. If a user decided it, approvalOf assumes that this happened in the
+// chat. Hub.decide corrects that for a decision in a terminal.
 func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	shown := wire.Approval{
 		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),
@@ -68,14 +69,14 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 	return asks
 }
 
-// mostRequest limits the size of a request that can be allowed in a terminal, because the terminal must show the
-// complete request. For a larger request, the terminal shows only the beginning of its title, and cannot allow it.
+// mostRequest limits the size of a request that a user can allow in a terminal, because the terminal must show all of
+// it. For a larger request, the terminal shows only leanTitle bytes of its title, and offers only Deny.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000
 )
 
-// offersOf returns the choices for an open approval.
+// offersOf returns the choices that an open approval offers in a terminal.
 func offersOf(a orchestrator.Approval) []wire.Offer {
 	long := a.Request != nil && sizeOf(*a.Request) > mostRequest
 	var offers []wire.Offer

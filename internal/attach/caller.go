@@ -15,17 +15,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// caller handles the requests of one terminal. It handles prompts and commands one after another, in the order in
-// which the user typed them. Decisions and aborts do not wait for them.
+// caller handles the requests from one terminal. It runs prompts and commands one after another, in the order in which
+// the user typed them. Decisions and aborts do not wait for earlier requests.
 type caller struct {
 	s       *Server
 	t       *terminal
-	in      *orchestrator.ConversationID // open conversation; nil for none
+	in      *orchestrator.ConversationID // conversation that the terminal shows; nil before the first Open
 	all     *sync.WaitGroup
 	ordered chan func()
 }
 
-// mostOrdered limits the waiting prompts and commands of a terminal.
+// mostOrdered limits the prompts and commands from one terminal that wait for earlier ones.
 const mostOrdered = 32
 
 // Errors for the user of a terminal.
@@ -94,11 +94,11 @@ func (c *caller) inOrder(ctx context.Context, id string, do action) {
 
 func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.answered(ctx, id, do)) }
 
-// idForm limits the ids of requests, because they become parts of keys.
+// idForm matches valid ids of requests. Ids become parts of database keys.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// answered returns a function that runs an action and sends the reply. The action gets the conversation that is open
-// when answered is called.
+// answered returns a function that runs an action and sends the reply to the terminal. The action gets the conversation
+// that is open when answered is called, even if the user opens another before the function runs.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {
@@ -151,7 +151,7 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// prompt stores a prompt as a turn. It shows the prompt in the chat first, so that the prompt is above the answer.
+// prompt stores a prompt as a turn. Before that, it shows the prompt in the chat, so that it appears above the answer.
 func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p wire.Prompt) error {
 	if strings.TrimSpace(p.Text) == "" || len(p.Text) > wire.MaxPrompt || !utf8.ValidString(p.Text) {
 		return errText
@@ -170,7 +170,7 @@ func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p w
 	return err
 }
 
-// press returns a Press of the terminal's user in a conversation.
+// press returns the Press with which the terminal's user acts in a conversation, as if by a button in the chat.
 func (c *caller) press(in orchestrator.ConversationID) orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in, Person: c.t.user, Role: c.s.opts.RoleOf(c.t.user), Arrived: c.s.opts.Now(),
@@ -184,7 +184,7 @@ func (c *caller) command(ctx context.Context, in orchestrator.ConversationID, r 
 	return c.s.opts.Chat.CommandTyped(ctx, c.press(in), r.ID, r.Text)
 }
 
-// decide decides an approval like a press of a button in the chat.
+// decide decides an approval like a button in the chat.
 func (c *caller) decide(ctx context.Context, in orchestrator.ConversationID, r wire.Decide) error {
 	a, err := c.s.opts.Desk.Approval(ctx, orchestrator.ApprovalID(r.Approval), in)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// entryOf returns the entry of a stored turn, without its steps.
+// entryOf converts a stored turn to an entry of the protocol, without its steps.
 func entryOf(t orchestrator.Turn) wire.Entry {
 	e := wire.Entry{
 		Turn: string(t.ID), State: wire.State(t.State), Prompt: t.Prompt.Text,
@@ -37,7 +37,7 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 	e.Ended, e.DurationMS, e.CostUSD = t.Ended, o.Duration.Milliseconds(), o.CostUSD
 }
 
-// addSteps adds the stored steps of a turn to its entry. It adds the output only if the step contains it.
+// addSteps adds the stored steps of a turn to its entry. A step without loaded output gets an entry without output.
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
@@ -60,7 +60,8 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	}
 }
 
-// leanings limits how often lean can shorten a message. leanAnswer limits its answers then, in bytes.
+// leanings is how often encode tries to shorten a message that is too long. leanAnswer limits the prompt and the answer
+// in an entry of a shortened message, in bytes.
 const (
 	leanings   = 12
 	leanAnswer = 256 << 10

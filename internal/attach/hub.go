@@ -1,5 +1,6 @@
-// Package attach lets the owner use conversations from terminals. It sends their events to the clients that `ductor
-// attach` started, and handles the requests of the clients. Package wire defines the protocol.
+// Package attach lets the owner use conversations from terminals. The owner is the user who set up ductor and controls
+// it. The package sends the events of conversations to the clients that `ductor attach` started, and handles their
+// requests. Package wire defines the protocol.
 package attach
 
 import (
@@ -27,15 +28,15 @@ type Hub struct {
 	all   map[*terminal]bool
 }
 
-// room is the part of a conversation's state that is not in the store. The lock of Hub guards it.
+// room is the state of a conversation that is not in the store. Hub.mu guards it.
 type room struct {
 	turns     map[cli.TurnID]*turn // running turns
 	notices   []wire.Notice        // the newest notices
 	approvals map[orchestrator.ApprovalID]bool
-	deciding  map[orchestrator.ApprovalID]*decision // approvals that terminals are deciding
+	deciding  map[orchestrator.ApprovalID]*decision // approvals for which a terminal's decision is in progress
 }
 
-// mostNotices limits the notices that a new terminal gets.
+// mostNotices limits the notices that a terminal gets when it opens a conversation.
 const mostNotices = 20
 
 // NewHub creates a Hub.
@@ -86,7 +87,7 @@ func (h *Hub) encode(m wire.Message) []byte {
 		`"sentence":"Something here is too long for a terminal; the chat shows it."}}` + "\n")
 }
 
-// sendActivityLocked sends the state of a conversation to all terminals.
+// sendActivityLocked sends the Activity of a conversation to all terminals, even if they show another conversation.
 func (h *Hub) sendActivityLocked(in orchestrator.ConversationID) {
 	if len(h.all) == 0 {
 		return
@@ -150,7 +151,8 @@ func (h *Hub) Ended(t orchestrator.Turn) {
 	h.sendActivityLocked(t.Prompt.Conversation)
 }
 
-// Waits shows a waiting turn and how many turns are ahead of it. ahead is 0 when the turn has left the queue.
+// Waits sends a waiting turn to terminals. ahead is the number of turns before it in the queue, or 0 when the turn has
+// left the queue.
 func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +167,7 @@ func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: &e})
 }
 
-// Approval shows the state of an approval.
+// Approval sends the new state of an approval to terminals.
 func (h *Hub) Approval(a orchestrator.Approval) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,14 +186,15 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 	h.sendActivityLocked(a.Conversation)
 }
 
-// decision is an approval that terminals are deciding. The owner may decide it in the chat at the same time. So Hub
-// knows where it was decided only after the terminals' calls have returned.
+// decision is a decision on an approval that a terminal has started. The owner may decide in the chat at the same time.
+// Hub therefore knows where the approval was decided only when the terminal's call has returned.
 type decision struct {
-	terminals int
-	outcome   *wire.Approval // nil until it is decided
+	terminals int            // number of terminals whose decision is in progress
+	outcome   *wire.Approval // the decided approval; nil until then
 }
 
-// decide runs do, with which a terminal decides an approval. do returns false if another decision came first.
+// decide calls do, which decides an approval for a terminal. do returns false if the approval was decided elsewhere
+// first. decide then sends the approval to terminals with the place of the decision.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)
@@ -218,7 +221,7 @@ func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID,
 	d.outcome = nil
 }
 
-// Notice shows a message of the chat. It may be called again with the same id.
+// Notice sends a message of the chat to terminals. A second call with the same id has no effect.
 func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,7 +236,8 @@ func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.sendLocked(in, wire.Message{Notice: &n})
 }
 
-// open subscribes a terminal to the events of a conversation, and returns the state that is not in the store.
+// open subscribes a terminal to the events of a conversation. It returns the part of the conversation's state that is
+// not in the store.
 func (h *Hub) open(t *terminal, in orchestrator.ConversationID) (running []wire.Entry, notices []wire.Notice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of the state that a terminal gets when it opens a conversation.
+// Limits of the Snapshot that a terminal gets when it opens a conversation.
 const (
 	mostEntries       = 30
 	mostOutputs       = 512 << 10 // bytes of outputs in all entries
@@ -18,8 +18,8 @@ const (
 	mostAnswers       = 4 << 20 // bytes of answers in all entries
 )
 
-// parse returns the conversation with a key. It returns an error unless the conversation is the owner's private chat
-// or in a group that ductor serves. Conversations of MCP clients have no chat.
+// parse returns the conversation with a key. An empty key means the owner's private chat. parse returns an error unless
+// the conversation is in that chat, or in a group that ductor serves.
 func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 	if key == "" {
 		return orchestrator.ConversationID{Chat: int64(c.t.user)}, nil
@@ -81,8 +81,8 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	c.t.release(c.s.opts.Hub.encode(wire.Message{Snapshot: shown}))
 }
 
-// snapshot returns the state of a conversation. The caller must read the running turns first. If one of them ends
-// before snapshot reads the store, the store lists it as ended.
+// snapshot returns the state of a conversation. running are its running turns, which the caller must get first: a turn
+// that ends before snapshot reads the store is then listed as ended.
 func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) (*wire.Snapshot,
 	error) {
 	st, err := s.opts.Desk.Status(ctx, in)
@@ -108,14 +108,14 @@ func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, r
 	return shown, nil
 }
 
-// entries returns the last ended turns of a conversation, the running turn and the waiting turns.
+// entries returns the last ended turns of a conversation, then the running turn, then the waiting turns.
 func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) ([]wire.Entry,
 	error) {
 	open, err := s.opts.Store.OpenTurns(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // after OpenTurns, so that no turn is missing
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after OpenTurns, so that no turn is missing
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}
@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // this process will receive its earlier events again
+			e.Replayed = e.Replayed || !has(running, e.Turn) // Hub will receive the turn's events again
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:
@@ -150,8 +150,8 @@ func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
 
-// endedEntries returns ended turns with their steps, oldest first. If they exceed the limits, it omits the oldest
-// entries and the output of the oldest steps.
+// endedEntries returns ended turns with their steps, the oldest first. If the result would exceed the limits, it omits
+// the oldest turns, and the outputs of their steps.
 func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([]wire.Entry, error) {
 	all := make([]wire.Entry, 0, len(ended))
 	answers, outputs := mostAnswers, mostOutputs

@@ -23,12 +23,13 @@ type Options struct {
 	Hub     *Hub
 	Dir     string // state directory with the socket
 	Version string // version of ductor
-	// Admit checks the process at the other end of a connection, and the secret that the process sent.
+	// Admit checks the process at the other end of a connection, and the secret that it sent. It returns an error if
+	// the process may not attach.
 	Admit func(conn net.Conn, secret string) error
-	// Owner returns the user for whom terminals act. RoleOf returns the current role of a user.
+	// Owner returns the user on whose behalf terminals act. RoleOf returns the current role of a user.
 	Owner  func() orchestrator.PersonID
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
-	// Group reports whether ductor serves a group.
+	// Group reports whether ductor serves the group with this chat ID.
 	Group func(chat int64) bool
 	Store Store
 	Desk  Desk
@@ -50,11 +51,12 @@ type Store interface {
 	NewestSessions(ctx context.Context, limit int) ([]orchestrator.Session, error)
 }
 
-// Desk has the methods of the domain that this package uses. *conversation.Engine implements it.
+// Desk has the methods of the conversation engine that this package uses. *conversation.Engine implements it.
 type Desk interface {
 	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SubmitOnce is like Submit of bot.Desk, for a turn with a given id. If the turn exists, it changes nothing.
+	// SubmitOnce is like Submit of bot.Desk, but the caller chooses the turn's id. If a turn with this id exists, it
+	// does nothing.
 	SubmitOnce(ctx context.Context, id cli.TurnID, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
@@ -62,9 +64,9 @@ type Desk interface {
 
 // Chat shows texts from terminals in the chat, and runs commands. Package bot implements it.
 type Chat interface {
-	// ShowTyped shows a text from a terminal as a message of the owner, once for each id.
+	// ShowTyped shows a text from a terminal in the chat. A second call with the same id has no effect.
 	ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error
-	// CommandTyped runs a command, once for each id. The chat shows its answer.
+	// CommandTyped runs a command and shows its answer in the chat. A second call with the same id has no effect.
 	CommandTyped(ctx context.Context, by orchestrator.Press, id, text string) error
 	// AbortTyped stops the running turn, empties the queue, and shows this in the chat.
 	AbortTyped(ctx context.Context, by orchestrator.Press, id string) error
@@ -73,7 +75,7 @@ type Chat interface {
 // Server serves the terminals of the owner. Safe for concurrent use.
 type Server struct {
 	opts     Options
-	greeting atomic.Int32 // number of connections before their Hello
+	greeting atomic.Int32 // number of connections that have not sent Hello yet
 }
 
 // NewServer creates a Server. Serve runs it.
@@ -156,7 +158,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// greet reads the Hello of a terminal. If the terminal may not attach, it returns a sentence for the user.
+// greet reads the Hello of a terminal. If the terminal may not attach, the error is a sentence for the user.
 func (s *Server) greet(conn *net.UnixConn, t *terminal, in *bufio.Reader) error {
 	defer s.greeting.Add(-1)
 	if s.greeting.Add(1) > mostGreeting || len(s.opts.Hub.terminals()) >= mostTerminals {

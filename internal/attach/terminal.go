@@ -16,19 +16,20 @@ const (
 	writeWait  = 20 * time.Second
 )
 
-// terminal is a connected client. Its own goroutine writes to the client, so that turns do not wait for the client.
+// terminal is the connection to one client. A separate goroutine writes to the client, so that turns do not wait for
+// it.
 type terminal struct {
 	conn net.Conn
-	user orchestrator.PersonID // user for whom it acts
+	user orchestrator.PersonID // the user on whose behalf the terminal acts
 
-	in *orchestrator.ConversationID // open conversation; nil for none; the lock of Hub guards it
+	in *orchestrator.ConversationID // conversation that the terminal shows, or nil; Hub.mu guards it
 
 	mu      sync.Mutex
 	waiting [][]byte
-	held    [][]byte // lines between hold and release
+	held    [][]byte // lines that were queued between hold and release
 	holds   bool
-	bytes   int           // bytes of waiting and held
-	wake    chan struct{} // capacity 1: waiting is not empty
+	bytes   int           // size of waiting and held
+	wake    chan struct{} // receives a value when waiting is not empty
 	over    bool
 }
 
@@ -36,7 +37,7 @@ func newTerminal(conn net.Conn, user orchestrator.PersonID) *terminal {
 	return &terminal{conn: conn, user: user, wake: make(chan struct{}, 1)}
 }
 
-// queue appends a line. If too many bytes wait, it disconnects the terminal.
+// queue appends a line to the output. If too many bytes are waiting, it disconnects the terminal.
 func (t *terminal) queue(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +57,7 @@ func (t *terminal) queue(line []byte) {
 	t.signal()
 }
 
-// hold holds lines back until release.
+// hold makes queue keep lines back until release.
 func (t *terminal) hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +80,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes lines until ctx ends or the terminal disconnects. It calls allowed before each line, and stops if the
-// result is false.
+// write writes queued lines until ctx ends or the terminal disconnects. It calls allowed before each write, and stops
+// if allowed returns false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()
@@ -112,7 +113,7 @@ func size(lines [][]byte) (n int) {
 	return n
 }
 
-// bye writes the last line of a connection and closes it.
+// bye sends a Bye as the last line, and closes the connection.
 func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
 	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write returns the error
 	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})

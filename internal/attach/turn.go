@@ -16,9 +16,9 @@ const (
 	mostAnswer = 2 << 20  // for an answer in an entry
 )
 
-// turn is a running turn in the form for terminals. The lock of Hub guards it.
+// turn is the part of a running turn that terminals show. Hub.mu guards it.
 type turn struct {
-	entry  wire.Entry // without the answer
+	entry  wire.Entry // without Answer
 	answer []byte
 	size   int // bytes of outputs and diffs
 }
@@ -37,8 +37,8 @@ func (t *turn) shown() *wire.Entry {
 	return &e
 }
 
-// observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. While
-// events are replayed after a restart, it returns nil. At the end of the replay it returns the whole entry.
+// observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. While old
+// events are replayed after a restart, it returns nil; at the end of the replay it returns the whole entry.
 func (t *turn) observe(ev cli.Event) *wire.Message {
 	m := t.apply(ev)
 	if _, ends := ev.(cli.CaughtUp); ends && t.entry.Replayed {
@@ -100,7 +100,6 @@ func (t *turn) apply(ev cli.Event) *wire.Message {
 	return nil
 }
 
-// setModel records the agent's model.
 func (t *turn) setModel(model cli.ModelID) *wire.Message {
 	if model == "" || t.entry.Model == string(model) {
 		return nil
@@ -131,7 +130,7 @@ func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
 	return &wire.Message{Tool: &shown}
 }
 
-// grow adds n bytes to the size. If the size exceeds the limit, it drops the oldest outputs.
+// grow adds n bytes to the size of the entry. If the entry becomes too large, grow drops its oldest outputs.
 func (t *turn) grow(n int) {
 	t.size += n
 	for i := 0; i < len(t.entry.Tools) && t.size > mostOfTurn; i++ {
@@ -152,7 +151,7 @@ func planOf(ev cli.PlanChanged) (steps []wire.Step) {
 	return steps
 }
 
-// statusOf describes an event in words. It returns nil for an event that terminals do not show.
+// statusOf converts an event to a sentence for the user. It returns nil for an event that terminals do not show.
 func statusOf(ev cli.Event, turn string) *wire.Status {
 	s := &wire.Status{Turn: turn}
 	switch ev := ev.(type) {

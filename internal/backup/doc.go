@@ -1,9 +1,9 @@
-// Package backup writes ductor's state into an archive while ductor runs, and restores it, also on another machine.
-// The archive is a compressed tar file. It contains the database, files of the state directory and, at the end, a
-// manifest with their checksums.
+// Package backup writes ductor's state into an archive while ductor runs, and restores it, also on another machine. The
+// archive is a compressed tar file. It contains the database, files of the state directory and, at the end, a manifest
+// with their checksums.
 //
-// The archive contains nothing that belongs to processes and containers of the machine. It contains keys and the
-// configuration only if the caller lists them.
+// The archive contains no data of the machine's processes and containers. It contains keys and the configuration only
+// if the caller lists them.
 package backup
 
 import (
@@ -18,13 +18,12 @@ var (
 	ErrInUse   = errors.New("there is state already")
 )
 
-// Contents selects the contents of an archive. State and Database are required.
 type Contents struct {
 	State    string   // absolute path of the state directory
 	Database string   // name of the database in State
-	Dirs     []string // directories in State; missing directories are skipped
+	Dirs     []string // directories in State; missing ones are skipped
 	Files    []File   // files outside of State
-	Version  string   // version of the program, for the Manifest
+	Version  string   // version of ductor, for the Manifest
 }
 
 // File is a file outside of the state directory.
@@ -50,7 +49,7 @@ type Entry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// format is the version of the archives that this program writes. It rejects newer versions.
+// format is the version of the archive format that this program writes. It cannot read newer versions.
 const format = 1
 
 const (

@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// Limits of data that is read into memory, in bytes.
+// Limits of the files that are read into memory, in bytes.
 const (
 	maxManifest = 64 << 20
 	maxOther    = 4 << 20
 )
 
-// Verify reads an archive and compares all files with their checksums. It returns the manifest, and the files from
-// outside of the state directory by name. It returns ErrDamaged or ErrForeign if the archive is invalid.
+// Verify checks an archive against the checksums in its manifest. It returns the manifest and, by name, the files from
+// outside of the state directory. The error matches ErrDamaged or ErrForeign if the archive is not valid.
 func Verify(archive string) (Manifest, map[string][]byte, error) {
 	other := map[string][]byte{}
 	m, err := read(archive, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -78,8 +78,7 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 	return m, m.compare(found)
 }
 
-// readEntry calls take for one file, and reads the rest of the file that take did not read. It returns the entry with
-// the checksum.
+// readEntry calls take for one file and computes the file's checksum. take need not read all of the file.
 func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
 	summed := &recordingReader{from: io.TeeReader(from, sum)}
@@ -93,7 +92,8 @@ func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.
 	return Entry{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// recordingReader records a read error, so that the caller can distinguish it from an error of the writer.
+// recordingReader records read errors. The caller can thus distinguish a damaged archive from an error in writing the
+// extracted file.
 type recordingReader struct {
 	from io.Reader
 	err  error

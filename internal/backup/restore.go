@@ -16,12 +16,12 @@ import (
 	"ductor/internal/store"
 )
 
-// Existing defines how Restore handles an existing state.
+// Existing determines how Restore handles state that already exists.
 type Existing string
 
 const (
-	Refuse Existing = "refuse" // return ErrInUse and change nothing
-	Aside  Existing = "aside"  // move the existing state into a directory beside it
+	Refuse Existing = "refuse" // return ErrInUse without changes
+	Aside  Existing = "aside"  // move the existing state into a new directory inside State
 )
 
 // Target is the destination of Restore. The caller must ensure that no other process uses it.
@@ -31,11 +31,11 @@ type Target struct {
 	Existing Existing
 }
 
-// draftsDir is the directory for extracted files until all of them are verified.
+// draftsDir is the directory for extracted files that are not verified yet.
 const draftsDir = "restore.draft"
 
-// Restore replaces the state by the contents of an archive, after it has verified the whole archive including the
-// database. It returns the manifest, and the directory to which it moved the existing state, or "" if there was none.
+// Restore replaces the state with the contents of an archive. Before that, it verifies the whole archive including the
+// database. aside is the directory to which it has moved the existing state, or "" if none existed.
 func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside string, err error) {
 	if err := os.MkdirAll(to.State, 0o700); err != nil {
 		return m, "", fmt.Errorf("restore: %w", err)
@@ -56,7 +56,7 @@ func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside 
 	return m, aside, nil
 }
 
-// extractDrafts extracts the archive into the drafts directory and verifies all files.
+// extractDrafts extracts the archive into draftsDir and verifies all files.
 func extractDrafts(ctx context.Context, root *os.Root, archive string, to Target) (m Manifest, err error) {
 	if err := errors.Join(root.RemoveAll(draftsDir), root.Mkdir(draftsDir, 0o700)); err != nil {
 		return m, err
@@ -89,8 +89,8 @@ func extractFile(root *os.Root, name string, mode fs.FileMode, from io.Reader) e
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// installDrafts moves the drafts to their final places. The database is last, because a state without a database
-// counts as empty.
+// installDrafts moves the extracted files to their final places. The database is the last one, because a state
+// directory without a database counts as empty.
 func installDrafts(root *os.Root, to Target) (aside string, err error) {
 	names, err := listNames(root, draftsDir)
 	if err != nil {
@@ -127,7 +127,7 @@ func installDrafts(root *os.Root, to Target) (aside string, err error) {
 	return aside, errors.Join(root.Rename(path.Join(draftsDir, to.Database), to.Database), rooted.Sync(root))
 }
 
-// syncTree flushes the entries of a directory and of all its subdirectories to the disk.
+// syncTree flushes the directory entries of a directory and of all its subdirectories to the disk.
 func syncTree(root *os.Root, dir string) error {
 	return fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -141,7 +141,7 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns which of the named files exist: non-empty files in there, empty files in empty.
+// splitExisting returns which of the named files exist, divided into files with content (there) and empty files.
 func splitExisting(root *os.Root, all []string) (there, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)

@@ -20,8 +20,8 @@ import (
 	"ductor/internal/store"
 )
 
-// Write creates an archive at target with mode 0600 and returns its manifest. It returns fs.ErrExist if target
-// exists. After an error, no archive is left.
+// Write creates an archive at target with mode 0600, and returns its manifest. The error matches fs.ErrExist if target
+// exists. If Write fails, it leaves no archive.
 func Write(ctx context.Context, target string, what Contents) (m Manifest, err error) {
 	reserved, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -63,7 +63,6 @@ func Write(ctx context.Context, target string, what Contents) (m Manifest, err e
 	return m, errors.Join(rooted.Sync(dir), dir.Close())
 }
 
-// writer writes one archive.
 type writer struct {
 	root     *os.Root
 	scratch  string
@@ -99,7 +98,7 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 }
 
 // writeContents writes the files, then the database, and then files that were created in the meantime. So the archive
-// contains each file that a row of the database refers to, even if the file was created or deleted during the backup.
+// contains every file to which a row of the database refers, even if the file is created or deleted during the backup.
 func (w *writer) writeContents(ctx context.Context, what Contents) error {
 	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (w *writer) writeDirs(ctx context.Context, names []string) error {
 	return nil
 }
 
-// writeFile adds a file at its current length.
+// writeFile adds a file. If the file grows in the meantime, the new part is missing.
 func (w *writer) writeFile(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"ductor/cli/acp"
 )
 
-// stateHome is where an agent keeps its state: in the directory that a variable names, or else in a folder of the home.
+// stateHome is where an agent stores its state: in the directory to which an environment variable is set, or else in a
+// folder of the user's home directory.
 type stateHome struct{ variable, folder string }
 
 func stateHomes() map[string]stateHome {
@@ -26,7 +27,7 @@ func stateHomes() map[string]stateHome {
 	}
 }
 
-// Accounts returns the accounts of an agent, by name.
+// Accounts returns the additional accounts of an agent, by name.
 func (a Agents) Accounts(agent string) map[string]cli.AccountSettings {
 	if s, ok := a.ACP[agent]; ok {
 		return s.Accounts
@@ -34,18 +35,20 @@ func (a Agents) Accounts(agent string) map[string]cli.AccountSettings {
 	return a.Own()[cli.Agent(agent)].Accounts
 }
 
-// Uses reports whether the configuration uses an account, as cli.Account.Of names it.
+// Uses reports whether the agent in an account name is enabled and has this account. of has the form "agent" or
+// "agent@account", as returned by cli.Account.Of.
 func (a Agents) Uses(of string) bool {
 	agent, account, named := strings.Cut(of, "@")
 	_, there := a.Accounts(agent)[account]
 	return a.Enabled(agent) && (there || !named)
 }
 
-// AccountVariable returns the variable with the home of an agent's account. It returns "" if ductor knows none.
+// AccountVariable returns the environment variable that selects the home of an agent's account, or "" if ductor knows
+// none.
 func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
 
-// AccountTable returns the name of the table for an account "work" of an agent. It returns "" if the agent can have only
-// its default account.
+// AccountTable returns the name of a table in the file for an additional account called "work". It returns "" if the
+// agent cannot have additional accounts.
 func (a Agents) AccountTable(agent string) string {
 	if a.AccountVariable(agent) == "" {
 		return ""
@@ -61,10 +64,11 @@ func (a Agents) stateHome(agent string) stateHome {
 	return stateHomes()[agent]
 }
 
-// accountName matches the names of accounts, which stand in buttons.
+// accountName matches valid names of accounts. Buttons contain these names.
 var accountName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) })
 
-// checkAccounts checks the accounts of all agents, after their homes became absolute paths. It adds warnings to c.
+// checkAccounts checks the accounts of all agents, and appends warnings to c.Warnings. The accounts' homes must already
+// be absolute paths.
 func (c *Config) checkAccounts(p *problems, env Environment) {
 	for _, agent := range c.Agents.Names() {
 		state, accounts := c.Agents.stateHome(agent), c.Agents.Accounts(agent)
@@ -75,9 +79,9 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		}
 		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
 		homes[own] = "the default account"
-		near := func(real string) string { // returns the account whose home lies in real, or around it
+		near := func(real string) string { // the account whose home is inside real or contains it
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
-				inUserHome := other == own && state.folder == "" // Gemini's state is only a part of it
+				inUserHome := other == own && state.folder == "" // Gemini uses only a part of the user's home directory
 				if cli.Lies(other, real) || cli.Lies(real, other) && !inUserHome {
 					return homes[other]
 				}
@@ -114,17 +118,17 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 	}
 }
 
-// inProject reports whether agents may work in a directory.
+// inProject reports whether agents may work in dir.
 func (c *Config) inProject(dir string) bool {
 	return slices.ContainsFunc(c.projectDirs(), func(root string) bool { return cli.Lies(dir, root) })
 }
 
-// holdsProject reports whether agents may work in a part of a directory.
+// holdsProject reports whether agents may work somewhere below dir.
 func (c *Config) holdsProject(dir string) bool {
 	return slices.ContainsFunc(c.projectDirs(), func(root string) bool { return cli.Lies(root, dir) })
 }
 
-// projectDirs returns the directories in which agents may work, with and without resolved links.
+// projectDirs returns the directories in which agents may work: each as configured, and with symbolic links resolved.
 func (c *Config) projectDirs() (dirs []string) {
 	all := slices.Concat(c.Projects.Roots, c.Projects.AddDirs, []string{c.Projects.DefaultDir})
 	for _, named := range c.Projects.Named {
@@ -141,7 +145,7 @@ func (c *Config) projectDirs() (dirs []string) {
 	return dirs
 }
 
-// checkHome checks the directory of an account, which may be missing. A doubt is no error.
+// checkHome checks the directory of an account, which may be missing. doubt is a warning.
 func checkHome(dir string) (doubt string, err error) {
 	info, err := os.Stat(dir)
 	switch {

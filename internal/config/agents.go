@@ -16,17 +16,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Own returns the configuration of ductor's own agents, which need no table in the file.
+// Own returns the settings of the agents for which ductor has its own code. They exist even without a table in the
+// file.
 func (a Agents) Own() map[cli.Agent]Agent {
 	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }
 
 func ownNames() []string { return []string{"claude", "codex", "gemini", "copilot"} }
 
-// Names returns the names of all agents, ductor's own agents first.
+// Names returns the names of all agents: the agents in Own, then the ACP agents.
 func (a Agents) Names() []string { return append(ownNames(), slices.Sorted(maps.Keys(a.ACP))...) }
 
-// Enabled reports whether the configuration contains an agent with this name and permits its use.
+// Enabled reports whether an agent with this name is configured and enabled.
 func (a Agents) Enabled(name string) bool {
 	return a.Own()[cli.Agent(name)].Enabled || a.ACP[name].Enabled
 }
@@ -39,7 +40,7 @@ func (a Agents) Table(name string) string {
 	return "agents." + name
 }
 
-// agentName matches names of agents. Users type them in /model, and ductor stores them with sessions.
+// agentName matches valid names of ACP agents. Users type them in /model, and ductor stores them with sessions.
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
 func (c *Config) checkAgents(p *problems) {
@@ -47,7 +48,7 @@ func (c *Config) checkAgents(p *problems) {
 	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
 		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
 	}
-	// The list may contain the default agent and disabled agents, which ductor never uses as a replacement.
+	// Disabled agents and the default agent are harmless in this list: ductor never uses them as a fallback.
 	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
 		switch {
@@ -59,7 +60,7 @@ func (c *Config) checkAgents(p *problems) {
 	}
 }
 
-// checkVariables checks names of variables, which may end with *.
+// checkVariables checks a list of names of environment variables. A name may end with * as a wildcard.
 func (p *problems) checkVariables(key string, names []string) {
 	for _, name := range names {
 		switch {
@@ -72,7 +73,7 @@ func (p *problems) checkVariables(key string, names []string) {
 	}
 }
 
-// checkAssignments checks the environment of a sandbox.
+// checkAssignments checks the environment of a sandbox, a list of NAME=value.
 func (p *problems) checkAssignments(key string, entries []string) {
 	for _, entry := range entries {
 		name, _, ok := strings.Cut(entry, "=")
@@ -88,15 +89,15 @@ func (p *problems) checkAssignments(key string, entries []string) {
 	}
 }
 
-// ModelName is a setting with the name of a model. Only its agent knows whether the model exists.
+// ModelName is the name of a model in the file, and the setting that contains it. Only the agent knows whether the
+// model exists.
 type ModelName struct {
 	Key  string // dotted, such as "agents.claude.model"
-	Line int    // from 1
+	Line int    // line in the file, from 1
 	Name string // in the form of /model: "claude/opus", or "opus" without an agent
 }
 
-// Addable returns the agents of the catalogue that are installed but missing in the configuration. look finds a
-// program.
+// Addable returns the agents of the ACP catalogue that are installed but not configured. look finds a program in PATH.
 func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
 	for _, e := range acp.Catalogue() {
 		if _, err := look(e.Command); err == nil && !a.Has(e) {
@@ -106,7 +107,7 @@ func (a Agents) Addable(look func(program string) (string, error)) (all []acp.En
 	return all
 }
 
-// Has reports whether the configuration contains an agent of the catalogue, by its name or its program.
+// Has reports whether an agent of the ACP catalogue is configured. It compares names and programs.
 func (a Agents) Has(e acp.Entry) bool {
 	for name, s := range a.ACP {
 		if name == e.ID || filepath.Base(s.Path) == e.Command {
@@ -116,7 +117,7 @@ func (a Agents) Has(e acp.Entry) bool {
 	return false
 }
 
-// With returns the configuration with an additional agent, as AddAgent adds it.
+// With returns the configuration with an additional agent of the catalogue, like AddAgent.
 func (a Agents) With(e acp.Entry) Agents {
 	all := map[string]acp.Settings{e.ID: e.Preset(acp.Settings{Enabled: true})}
 	maps.Copy(all, a.ACP)
@@ -124,7 +125,8 @@ func (a Agents) With(e acp.Entry) Agents {
 	return a
 }
 
-// presetAgent sets the defaults of an agent of the catalogue, unless the table names another program.
+// presetAgent sets the defaults of an agent that has the name of an agent in the ACP catalogue. It does nothing if
+// table contains the path of another program.
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)
@@ -133,7 +135,7 @@ func presetAgent(name string, table any, s *acp.Settings) {
 	}
 }
 
-// modelNames lists the settings of the file that contain the name of a model.
+// modelNames returns the settings in the file that contain the name of a model.
 func (c *Config) modelNames(doc document) (all []ModelName) {
 	add := func(key string, agent cli.Agent, model string) {
 		if agent != "" && model != "" {

@@ -27,9 +27,9 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Config contains all settings. A setting is a field with these tags: its key in the file, its default, the check of
-// its value, and when a change applies. The last tag may be at a table around the field. Paths that Load and Default
-// return are absolute.
+// Config contains all settings. A setting is a field with tags for its key in the file (toml), its default, the check
+// of its value, and when a change applies. A table may have the tag "applies" for all its settings. Load and Default
+// return absolute paths.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -72,16 +72,16 @@ type Config struct {
 
 // Telegram configures the bot and its users.
 type Telegram struct {
-	Token          secrets.Value `toml:"token"` // Load also sets it from TokenVariable and TokenFile
+	Token          secrets.Value `toml:"token"` // Load also sets it from TokenVariable or TokenFile
 	TokenFile      string        `toml:"token_file" check:"path"`
 	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url"`
 	APIFiles       string        `toml:"api_files" check:"path"` // directory with the files of a local Bot API server
-	Proxy          secrets.Value `toml:"proxy"`                  // a URL, often with a password
+	Proxy          secrets.Value `toml:"proxy"`                  // a URL, which may contain a password
 	AllowedUsers   []int64       `toml:"allowed_users" applies:"at once"`
 	updates.Policy `applies:"at once"`
 }
 
-// Stream configures how an answer grows in the chat.
+// Stream configures how the chat shows an answer while it grows.
 type Stream struct {
 	card.Look
 	ShowThinking bool                     `toml:"show_thinking"`
@@ -91,16 +91,16 @@ type Stream struct {
 // Notify configures which messages make a sound.
 type Notify struct {
 	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // turns that take longer count as long
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // of an agent, before a notification
-	// Alerts notify the owner of problems of the machine.
+	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // a turn that takes longer is long
+	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // silence before a notification
+	// Alerts are messages to the owner about problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // quiet hours
 }
 
-// Queue configures how messages wait and merge.
+// Queue configures how messages wait in the queue of a conversation, and when several messages become one prompt.
 type Queue struct {
-	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // number of waiting turns
+	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // most waiting turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
@@ -113,67 +113,67 @@ type Agents struct {
 	Codex   Codex `toml:"codex"`
 	Gemini  Agent `toml:"gemini"`
 	Copilot Agent `toml:"copilot"`
-	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
+	// ACP contains further agents, by the names that users see. Any program that speaks the Agent Client Protocol can
+	// be an agent.
 	ACP map[string]acp.Settings `toml:"acp" applies:"at once"`
 }
 
-// Agent configures one of ductor's own agents.
+// Agent configures one of the agents in Agents.Own.
 type Agent struct {
 	Enabled bool     `toml:"enabled" default:"true"`
-	Path    string   `toml:"path" check:"program"` // empty: the agent's default name
+	Path    string   `toml:"path" check:"program"` // empty: the agent's usual name in PATH
 	Mode    cli.Mode `toml:"mode" default:"live" check:"live|one-shot"`
-	Env     []string `toml:"env" check:"variables"` // names of variables, or prefixes followed by *
-	// Accounts are log-ins other than the agent's default one, by name.
+	Env     []string `toml:"env" check:"variables"` // variables that the agent inherits; may end with *
+	// Accounts are additional log-ins of the agent, by name.
 	Accounts map[string]cli.AccountSettings `toml:"accounts"`
 	orchestrator.AgentDefaults
 }
 
-// Codex is OpenAI's Codex.
 type Codex struct {
 	Agent
 	Sandbox string `toml:"sandbox" default:"workspace-write" check:"read-only|workspace-write|danger-full-access"`
 }
 
-// Health configures the address at which monitors query ductor's state.
+// Health configures an HTTP server from which monitoring systems read ductor's state.
 type Health struct {
-	Listen string `toml:"listen"` // address on this machine; empty: none
+	Listen string `toml:"listen"` // address on this machine; empty: no server
 }
 
-// Upgrade configures the URL at which "ductor upgrade --check" looks for the latest release.
+// Upgrade configures where "ductor upgrade --check" finds the version of the latest release.
 type Upgrade struct {
-	URL string `toml:"url" check:"url" example:"https://example.org/ductor/latest"` // empty: none
+	URL string `toml:"url" check:"url" example:"https://example.org/ductor/latest"`
 }
 
-// Consult configures the models that users ask beside their sessions.
+// Consult configures the models that users ask with /consult, in addition to the agent of the session.
 type Consult struct {
-	Group []string `toml:"group"` // in the form of /model; empty: the usable agents
+	Group []string `toml:"group"` // names as in /model; empty: all usable agents
 }
 
-// MCP configures the server of ductor's tools.
+// MCP configures the MCP servers of agents: the server of ductor's own tools, and others.
 type MCP struct {
-	Enabled bool `toml:"enabled" default:"true"` // gives the agents of conversations the tools
-	// Servers are the owner's own MCP servers. Agents get them besides ductor's own server.
+	Enabled bool `toml:"enabled" default:"true"` // gives ductor's tools to the agents of conversations
+	// Servers are additional MCP servers, by name.
 	Servers map[string]servers.Settings `toml:"servers"`
 }
 
-// Projects configures where agents work.
+// Projects configures the directories in which agents work.
 type Projects struct {
 	Roots      []string `toml:"roots" default:"['~/ductor']" check:"path"`
 	DefaultDir string   `toml:"default_dir" check:"path"` // never empty after Load
-	// Named are projects by name, in addition to the repositories inside the roots.
+	// Named are projects with a name, in addition to the repositories in Roots.
 	Named   map[string]orchestrator.ProjectPolicy `toml:"named" applies:"at once"`
-	AddDirs []string                              `toml:"add_dirs" check:"path"` // additional ones for all agents
+	AddDirs []string                              `toml:"add_dirs" check:"path"` // for all agents
 }
 
-// Files configures how files of projects reach a chat.
+// Files configures how users get files of projects.
 type Files struct {
-	Marker bool `toml:"marker" default:"true"` // tells agents how to name a file in an answer
+	Marker bool `toml:"marker" default:"true"` // lets agents offer files in their answers
 }
 
-// Storage configures where and how long ductor stores its state.
+// Storage configures where ductor stores its state, and for how long.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: only the server's limit
+	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: no limit except that of the Bot API server
 	RetentionDays int    `toml:"retention_days" default:"30" check:"1..3650" applies:"at once"`
 }
 
@@ -184,10 +184,11 @@ type Log struct {
 	File   string `toml:"file" check:"path"` // empty: standard error
 }
 
-// ShippedRoles returns the names of the built-in roles. Package roles contains their texts.
+// ShippedRoles returns the names of the roles that ductor contains. Their texts are in package roles.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
 
-// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens, or zero if there is none.
+// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens. It returns the zero value
+// if none is configured.
 func (c *Config) Summarizes() orchestrator.ModelChoice {
 	name := c.Sessions.SummaryModel
 	if alias, ok := c.Models[name]; ok {
@@ -198,8 +199,8 @@ func (c *Config) Summarizes() orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
 }
 
-// RolesDir returns the directory "roles" beside the configuration file, with one role in each file *.md. The directory
-// may not exist. RolesDir returns "" without a configuration file.
+// RolesDir returns the directory "roles" beside the configuration file. Each file *.md in it is a role. The directory
+// may not exist. Without a configuration file, RolesDir returns "".
 func (c *Config) RolesDir() string {
 	if c.File == "" {
 		return ""

@@ -12,10 +12,10 @@ import (
 	"ductor/internal/nearest"
 )
 
-// decoder decodes the values of a file into a Config. It continues after a mistake in order to find all mistakes.
+// decoder decodes a parsed file into a Config. After a mistake it continues, in order to report all mistakes.
 type decoder struct{ found problems }
 
-// defaults returns the configuration of an empty file, with the paths of config.toml.example.
+// defaults returns the configuration of an empty file. Its paths are not absolute yet.
 func (d *decoder) defaults() (c Config) {
 	d.setDefaults(reflect.ValueOf(&c).Elem())
 	return c
@@ -50,8 +50,8 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
-// value decodes one value into out, or reports which kind of value is expected. It never shows the value, which may be
-// a token.
+// value decodes one value into out. If the value has the wrong kind, it reports which kind is expected. The report
+// never contains the value, which may be a token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
 	switch field := out.Addr().Interface().(type) {
@@ -122,7 +122,7 @@ func (d *decoder) list(path []string, in any, out reflect.Value) {
 		out.Set(list)
 		return
 	}
-	// Report one problem for the whole list, because its items have no positions.
+	// The items of a list have no positions in the file, so report one problem for the whole list.
 	d.found = d.found[:before+1]
 	d.found[before].Text = "each item " + d.found[before].Text
 }
@@ -142,7 +142,8 @@ func (d *decoder) duration(path []string, in any, out *time.Duration) {
 	*out = v
 }
 
-// named decodes tables whose names the owner chose. It calls prepare for each table before decoding its keys.
+// named decodes a map of tables, whose names the user chose. It calls prepare for each table before it decodes its
+// keys.
 func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(table reflect.Value, in any)) {
 	tables, ok := in.(map[string]any)
 	if !ok {
@@ -159,7 +160,8 @@ func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(t
 	out.Set(all)
 }
 
-// fieldsOf returns the settings of a table by their keys, without inner tables.
+// fieldsOf returns the fields of a table by their keys. It includes the fields of embedded structs, but not of inner
+// tables.
 func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value)
 	for f, v := range table.Fields() {
@@ -173,7 +175,8 @@ func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	return fields
 }
 
-// elsewhere finds the table of a key that was written outside of its table.
+// elsewhere finds the table to which a misplaced key belongs. It returns false if no table or several tables have such
+// a key.
 func elsewhere(name string) (table string, ok bool) {
 	var found []string
 	visit(setting{value: reflect.ValueOf(Config{})}, func(s setting) {

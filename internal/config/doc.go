@@ -1,6 +1,6 @@
-// Package config reads config.toml. Each package declares its own settings as a struct. Tags of a field define the key,
-// the default, the check of the value, and when a change applies. Config nests these structs. The package finds all
-// mistakes in a file, and names the line, column and key of each.
+// Package config reads config.toml. Each package of ductor declares its own settings as a struct. The tags of a field
+// define its key, its default, the check of its value, and when a change applies. Config nests these structs. Package
+// config finds all mistakes in a file, and reports the line, column and key of each.
 //
-// The package does NOT start anything. It reads no files except the configuration and the file with the token.
+// The package does not start anything. It reads no files except the configuration and the token file.
 package config

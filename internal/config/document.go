@@ -9,16 +9,16 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// document has the position of each key of a file.
+// document is the structure of a file: the position of each key.
 type document struct {
-	positions  map[string]position // by path
+	positions  map[string]position // by dotted key
 	unreadable bool                // whether the file is not TOML
 }
 
 type position struct{ line, column int }
 
-// decode decodes text over the defaults. It returns all unknown keys and all values of the wrong kind. If the text is
-// not TOML, it returns only that problem.
+// decode decodes a file on top of the defaults. It reports all unknown keys and all values of the wrong kind. If the
+// file is not valid TOML, it reports only that.
 func decode(text []byte) (document, Config, problems) {
 	var d decoder
 	c := d.defaults()
@@ -43,7 +43,7 @@ func syntaxProblem(err error) problems {
 	return problems{p}
 }
 
-// read records the position of every key in a valid text.
+// read records the positions of all keys in valid TOML.
 func (d document) read(text []byte) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -58,7 +58,7 @@ func (d document) read(text []byte) {
 	}
 }
 
-// recordPair records the key of a value, and the keys inside an inline table.
+// recordPair records the position of a key. If its value is an inline table, it also records the keys in the table.
 func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Node) {
 	path := d.record(p, table, n.Key())
 	if n.Value().Kind != unstable.InlineTable {
@@ -69,7 +69,7 @@ func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Nod
 	}
 }
 
-// record stores the positions of a dotted key and of each table in the key. It returns the complete path.
+// record records the position of a dotted key, and of each table in the dotted key. It returns the whole path.
 func (d document) record(p *unstable.Parser, table []string, key unstable.Iterator) []string {
 	path := append([]string(nil), table...)
 	for key.Next() {
@@ -82,7 +82,8 @@ func (d document) record(p *unstable.Parser, table []string, key unstable.Iterat
 	return path
 }
 
-// locate sets the position of each problem: the position of its key, or of the innermost table around the key.
+// locate sets the position of each problem. If the file does not contain the key, locate uses the innermost table of
+// the key that the file contains.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key
@@ -94,10 +95,10 @@ func (d document) locate(found problems) {
 	}
 }
 
-// below returns the full key of an entry in a table. The owner chose the name of the entry.
+// below returns the dotted key of an entry in a table. It quotes the name, which the user chose, if necessary.
 func below(table, name string) string { return table + "." + dotted([]string{name}) }
 
-// dotted formats a path as a dotted key of TOML. It quotes parts that are not bare keys.
+// dotted formats a path as a dotted key of TOML. It quotes the parts that need quotes.
 func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {

@@ -16,15 +16,15 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Change sets one key of a file.
+// Change is a change of one key in a file.
 type Change struct {
 	Table, Key string // such as "telegram" and "token"
 	Value      any    // a string, a number, or a list of them
-	Comment    string // added above the key if the file does not contain the key
+	Comment    string // comment to write above the key if the file does not contain the key yet
 }
 
-// Edit returns the text of a file with changes. It preserves everything else, including comments and unknown keys. If a
-// change does not fit the file, it returns an error with the key.
+// Edit returns the text of a file after some changes. It preserves everything else, including comments and unknown
+// keys. If the file has a form that Edit cannot change, the error contains the key.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)
@@ -82,10 +82,10 @@ func literal(value any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(out), "v = ")), nil
 }
 
-// place is the position of a key in a text.
+// place is the position of a key in a text, in bytes.
 type place struct {
-	start, end int // of the value; 0 if the key is missing
-	table      int // where to add the first key of the table; -1 if the table has no line of its own
+	start, end int // start and end of the value; 0 if the key is missing
+	table      int // position for a new key of the table; -1 if the table has no header
 }
 
 func find(text []byte, c Change) (place, error) {
@@ -127,7 +127,7 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter returns the start and end of a key's value in a valid text. The key ends at at.
+// valueAfter returns the start and end of a value in valid TOML. at is the end of the value's key.
 func valueAfter(text []byte, at int) (start, end int) {
 	start = at + bytes.IndexByte(text[at:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -156,7 +156,7 @@ func valueAfter(text []byte, at int) (start, end int) {
 	return start, start + len(bytes.TrimRight(text[start:], " \t\r\n"))
 }
 
-// stringEnd returns the position of the closing quote of the string that starts at at.
+// stringEnd returns the position of the last quote of the string that starts at the position at.
 func stringEnd(text []byte, at int) int {
 	quote := text[at : at+1]
 	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[at:], triple) {
@@ -167,7 +167,7 @@ func stringEnd(text []byte, at int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // quotes before the closing quotes
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the string may end with quotes
 				end++
 			}
 			return end
@@ -178,7 +178,7 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit returns an error if old and next differ in anything except the change c.
+// checkEdit returns an error unless next differs from old only by the change c.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
@@ -213,8 +213,8 @@ func checkEdit(old, next []byte, c Change) error {
 	return nil
 }
 
-// Replace replaces the file at path atomically, with mode 0600. It returns an error if text is not a valid
-// configuration. If path is a link, it replaces the link's target.
+// Replace replaces the file at path atomically, with mode 0600. If text is not a valid configuration, it returns an
+// error and changes nothing. If path is a symbolic link, it replaces the target of the link.
 func Replace(path string, text []byte, env Environment) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -225,7 +225,7 @@ func Replace(path string, text []byte, env Environment) error {
 	})
 }
 
-// AddAgent adds an agent of the catalogue to the file at path.
+// AddAgent adds an agent of the ACP catalogue to the file at path.
 func AddAgent(path, id string, env Environment) error {
 	e, known := acp.FindEntry(id)
 	text, _, err := readSmall(path)
@@ -244,14 +244,14 @@ func AddAgent(path, id string, env Environment) error {
 	return nil
 }
 
-// AgentChange returns the change that adds an agent of the catalogue to a file.
+// AgentChange returns the change that adds an agent of the ACP catalogue to a file.
 func AgentChange(e acp.Entry) Change {
 	return Change{Table: below("agents.acp", e.ID), Key: "path", Value: e.Command,
 		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }
 
-// Draft reads a file that may be missing or incomplete, for example without a token. Its existing settings must be
-// valid. text is the text of the file.
+// Draft reads a file that may be missing or incomplete; for example, it may lack a token. The settings that it contains
+// must be valid. text is the content of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

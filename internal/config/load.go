@@ -14,13 +14,12 @@ import (
 	"ductor/internal/secrets"
 )
 
-// TokenVariable is the environment variable for the token. It has priority over the file.
+// TokenVariable is the environment variable with the bot token. It overrides the file.
 const TokenVariable = "DUCTOR_TELEGRAM_TOKEN"
 
-// maxFile limits the size of a file, in bytes.
 const maxFile = 1 << 20
 
-// Environment contains the properties of the process on which a configuration depends.
+// Environment gives access to the environment variables on which a configuration depends.
 type Environment struct {
 	Getenv func(name string) string
 }
@@ -28,8 +27,8 @@ type Environment struct {
 // OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default returns the configuration of an empty file. It is not valid, because it has no token. Its paths are absolute
-// if the environment allows that.
+// Default returns the configuration of an empty file. It is not valid, because it has no token. Its paths are absolute,
+// unless HOME is not set.
 func Default() Config {
 	var d decoder
 	c := d.defaults()
@@ -37,12 +36,13 @@ func Default() Config {
 	return c
 }
 
-// Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes paths absolute
-// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if the file is missing,
-// or an *Invalid with all mistakes in the file. No error contains a token.
+// Load reads the file at path, adds defaults, finds the bot token, makes paths absolute, and checks all settings. The
+// token comes from TokenVariable, telegram.token or telegram.token_file. Load rejects a file that other users can
+// write. The error matches fs.ErrNotExist if the file is missing, and is an *Invalid if the file contains mistakes. No
+// error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
-// LoadFrom is like Load, in the given environment.
+// LoadFrom is like Load, but uses the given environment variables.
 func LoadFrom(path string, env Environment) (Config, error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	return build(path, text, info.Mode(), env)
 }
 
-// build returns the configuration in a text, which is from the file path with the given mode.
+// build decodes and checks text, the content of the file at path.
 func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {
@@ -91,7 +91,7 @@ const (
 	keyTokenFile = "telegram.token_file"
 )
 
-// findToken sets the token from the environment or from the token's own file.
+// findToken sets the token from TokenVariable or from the file telegram.token_file.
 func findToken(c *Config, env Environment) (found problems) {
 	t := &c.Telegram
 	if value := strings.TrimSpace(env.Getenv(TokenVariable)); value != "" {
@@ -149,10 +149,10 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
 
-// byteOrderMark is a prefix that Windows editors write. It is not valid TOML.
+// byteOrderMark is a prefix that Windows editors add to a text. It is not valid TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute; "~" is the home directory. It also sets paths whose defaults depend on other
+// resolve makes every path absolute; "~" is the home directory. It also sets the paths whose defaults depend on other
 // settings or on the environment.
 func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
@@ -166,8 +166,8 @@ func resolve(c *Config, env Environment) (found problems) {
 	return found
 }
 
-// expand makes a setting absolute if its check is "path", or "program" and the value contains a slash. In a "command"
-// it expands only ~, like a shell.
+// expand makes the paths in a setting absolute. Which values are paths depends on the setting's tag "check": all values
+// for "path", values with a slash for "program", and values that begin with ~ for "command".
 func (p *problems) expand(s setting, home string) {
 	rule := s.tag.Get("check")
 	one := func(key string, v reflect.Value) {
@@ -197,7 +197,7 @@ func (p *problems) expand(s setting, home string) {
 	}
 }
 
-// stateDir returns the directory for ductor's state. The path may begin with ~.
+// stateDir returns the default directory for ductor's state. The path may begin with ~.
 func stateDir(env Environment) string {
 	if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "ductor")
@@ -205,7 +205,7 @@ func stateDir(env Environment) string {
 	return "~/.local/state/ductor"
 }
 
-// StateDir returns the default of storage.dir for this user.
+// StateDir returns the default of storage.dir for the user of this process.
 func StateDir() string {
 	dir := stateDir(OSEnvironment())
 	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
@@ -214,7 +214,7 @@ func StateDir() string {
 	return filepath.Join(os.TempDir(), "ductor")
 }
 
-// absolute expands ~ and cleans a path. It returns an empty path unchanged, because the setting is not set.
+// absolute expands ~ and cleans a path. It returns an empty path unchanged.
 func absolute(path, home string) (string, error) {
 	switch {
 	case path == "" || filepath.IsAbs(path) && filepath.Clean(path) == path:

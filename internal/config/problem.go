@@ -14,18 +14,18 @@ import (
 
 // Problem is a mistake in a configuration.
 type Problem struct {
-	Line, Column int    // from 1; 0 if the file does not contain the key
-	Key          string // dotted, such as "telegram.token"; empty for the whole file
-	Text         string // the mistake and its fix, in one line
+	Line, Column int    // position in the file, from 1; 0 if the file does not contain the key
+	Key          string // dotted key, such as "telegram.token"; empty for the whole file
+	Text         string // describes the mistake and its fix, in one line
 }
 
-// Invalid is an error with all problems of a configuration, in the order of the file.
+// Invalid is the error for a configuration with mistakes. The problems are in the order of the file.
 type Invalid struct {
-	Path     string // argument of Load
+	Path     string
 	Problems []Problem
 }
 
-// Error returns a line for each problem, with file, line, column and key.
+// Error returns one line per problem, with file, line, column and key.
 func (e *Invalid) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -57,15 +57,15 @@ func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// withoutKnown returns more without problems of keys that already have a problem. For example, it does not report an
-// unreadable value as missing.
+// withoutKnown returns the problems in more whose keys have no problem in p yet. For example, a value that cannot be
+// read is not also reported as missing.
 func (p *problems) withoutKnown(more problems) problems {
 	return slices.DeleteFunc(more, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)
 	})
 }
 
-// asError returns an *Invalid with the problems, or nil if there are none.
+// asError returns an *Invalid with the problems, or nil for no problems.
 func (p problems) asError(path string) error {
 	if len(p) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (p problems) asError(path string) error {
 	return &Invalid{Path: path, Problems: p}
 }
 
-// oneLine replaces control characters, which could affect a terminal.
+// oneLine replaces control characters with spaces, because they could affect a terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -86,12 +86,12 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// hideTokens removes bot tokens, which users may have written in the wrong place.
+// hideTokens removes bot tokens from a text. A user may have written the token in the wrong place.
 func hideTokens(text string) string {
 	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }
 
-// oneOf returns the text of a problem: word is not among choices. It suggests the most similar choice.
+// oneOf returns the text of a problem: word is not one of choices. It suggests the most similar choice.
 func oneOf(word string, choices []string) string {
 	text := fmt.Sprintf("%q is not one of %s", word, quoted(choices))
 	if near, ok := nearest.Of(word, choices); ok {

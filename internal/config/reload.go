@@ -11,25 +11,26 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Applies determines when a change of a setting applies.
+// Applies is the time at which a changed setting applies.
 type Applies string
 
 // Values of the tag "applies". A setting without the tag inherits its table's value.
 const (
-	AtOnce       Applies = "at once" // after a reload: code must read the setting at each use
+	AtOnce       Applies = "at once" // right after a reload, so code must read the setting at each use
 	AfterRestart Applies = "after a restart"
 )
 
-// Changed is a setting whose value in the file differs from the current value.
+// Changed is a setting whose value in the file differs from the value in use.
 type Changed struct {
 	Key     string
 	Applies Applies
-	Before  string // in one line, shortened; empty if unset, or if the value may contain a secret
-	After   string // formatted like Before
+	Before  string // previous value in one line, shortened; empty if unset or possibly secret
+	After   string // new value, formatted like Before
 }
 
-// Reloaded returns the configuration after a reload: settings that apply at once from read, all others from c. It
-// returns an *Invalid if settings that apply at once do not fit the unchanged settings.
+// Reloaded returns the configuration after a reload. It contains the settings of read that apply at once, and all
+// others of c. It also returns all differences between c and read. If the combination of both is not valid, it returns
+// an *Invalid.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed
@@ -46,7 +47,7 @@ func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	return next, changes, nil
 }
 
-// merge copies settings that apply at once from from to into. It appends all differences to changes.
+// merge copies the settings that apply at once from from to into. It appends all differences to changes.
 func merge(into setting, from reflect.Value, changes *[]Changed) {
 	for f, v := range into.value.Fields() {
 		inner, ok := into.inner(f, v)
@@ -64,7 +65,7 @@ func merge(into setting, from reflect.Value, changes *[]Changed) {
 	}
 }
 
-// equalValues reports whether two values mean the same. An empty list equals a missing list.
+// equalValues reports whether two values are equal. An empty list equals a missing list.
 func equalValues(a, b reflect.Value) bool {
 	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
 		return true
@@ -72,8 +73,8 @@ func equalValues(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// differences appends the differences between s and now to changes. In tables with names, it compares each key of each
-// name.
+// differences appends the differences between s and now to changes. In a map of tables, it compares each key of each
+// table.
 func (s setting) differences(now reflect.Value, changes *[]Changed) {
 	switch {
 	case isNamed(s.value.Type()):
@@ -102,11 +103,10 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 	}
 }
 
-// mostShown limits the length of a shown value, in characters.
 const mostShown = 80
 
-// shown returns a value of s as text. It hides texts that belong to an agent or apply after a restart: arguments,
-// variables and addresses may contain passwords.
+// shown returns a value of the setting s as text. It returns "" for texts that may contain passwords. These are texts
+// in settings of ACP agents, and in settings that apply after a restart.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

@@ -12,23 +12,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// DefaultSandbox is the name of the sandbox for directories outside of projects. No project may have this name.
+// DefaultSandbox is the name of the sandbox for directories that belong to no project. No project may have this name.
 const DefaultSandbox = "default"
 
-// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to projects without their
-// own settings, and to directories outside of projects.
+// Sandbox configures whether agents run on this machine or in containers. Its settings apply to all directories, unless
+// a project has its own settings.
 type Sandbox struct {
 	docker.Settings
 	Projects map[string]SandboxProject `toml:"projects"` // by name; nil if there are none
 }
 
-// SandboxProject is a directory with its own settings.
+// SandboxProject configures the agents in one directory.
 type SandboxProject struct {
 	Dir string `toml:"dir" check:"path"`
 	docker.Settings
 }
 
-// Any reports whether the agents of a project run in a sandbox.
+// Any reports whether a sandbox is configured for any directory.
 func (s Sandbox) Any() bool {
 	for _, p := range s.Projects {
 		if p.Mode == orchestrator.SandboxDocker {
@@ -38,8 +38,8 @@ func (s Sandbox) Any() bool {
 	return s.Mode == orchestrator.SandboxDocker
 }
 
-// At returns the name and the settings of the innermost project that contains dir. It compares paths without resolving
-// links. Outside of projects it returns DefaultSandbox.
+// At returns the name and the settings of the innermost project that contains dir, or DefaultSandbox if none does. It
+// does not resolve symbolic links.
 func (s Sandbox) At(dir string) (string, docker.Settings) {
 	name, deepest := DefaultSandbox, ""
 	for _, n := range slices.Sorted(maps.Keys(s.Projects)) {
@@ -58,7 +58,7 @@ func (s Sandbox) Named(name string) docker.Settings {
 	return s.Settings
 }
 
-// sandbox decodes [sandbox] and then its projects, which inherit its settings.
+// sandbox decodes the table [sandbox] first, and then its projects, because they inherit its settings.
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {
@@ -78,8 +78,8 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	})
 }
 
-// inherited returns the settings that a project inherits. A project with an image does not inherit the build directory.
-// A project with a build directory does not inherit the image.
+// inherited returns the settings that a project inherits. A project that sets only an image does not inherit the build
+// directory. A project that sets only a build directory does not inherit the image.
 func (s *Sandbox) inherited(project any) docker.Settings {
 	one := s.Settings
 	keys, _ := project.(map[string]any)
@@ -94,7 +94,8 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 	return one
 }
 
-// completeSeeds sets the missing target paths of seeds in this machine's home: the same path below the sandbox's home.
+// completeSeeds completes seeds (files that are copied into a sandbox) that have no target path. A file in this
+// machine's home gets the same path in the sandbox's home.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -112,7 +113,7 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes problems of projects if [sandbox] has the same problem.
+// withoutInherited removes problems of projects that [sandbox] has, too, because the projects have inherited them.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// checkSandbox checks the projects of the sandbox. docker.Settings checks its own fields.
+// checkSandbox checks the projects of the sandbox. Type docker.Settings checks its own fields.
 func (c *Config) checkSandbox(p *problems) {
 	dirs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
@@ -30,7 +30,7 @@ func (c *Config) checkSandbox(p *problems) {
 	}
 }
 
-// checkProject checks the settings that only projects have.
+// checkProject checks the settings that only a project has.
 func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	switch dir := project.Dir; {
 	case dir == "":
@@ -51,7 +51,8 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// hasSecret reports whether NAME=value has a name that suggests a secret, and a value of at least the given bytes.
+// hasSecret reports whether an entry NAME=value probably is a secret: its name suggests that, and its value has at
+// least the given number of bytes.
 func hasSecret(entry string, bytes int) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return len(value) >= bytes && secretName().MatchString(name)
@@ -93,7 +94,8 @@ func (c *Config) sandboxDoubts() []string {
 	return all
 }
 
-// exposedState returns the directory that gives the sandbox of a table access to ductor's state, or "".
+// exposedState returns a directory that gives agents in a sandbox access to ductor's own state, or "". key is the table
+// of the sandbox's settings.
 func (c *Config) exposedState(key string) string {
 	for name, p := range c.Sandbox.Projects {
 		if below("sandbox.projects", name) == key {
@@ -111,7 +113,7 @@ func (c *Config) exposedState(key string) string {
 	return ""
 }
 
-// secrets returns the values of variables whose names suggest secrets.
+// secrets returns the values of variables in sandboxes that probably are secrets.
 func (s Sandbox) secrets() (all []string) {
 	settings := []docker.Settings{s.Settings}
 	for _, name := range slices.Sorted(maps.Keys(s.Projects)) {

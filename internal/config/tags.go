@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// setting is a value of the configuration, or a table of them.
+// setting is a setting or a table of settings.
 type setting struct {
 	key     string // dotted
 	tag     reflect.StructTag
@@ -22,8 +22,8 @@ type setting struct {
 	value   reflect.Value
 }
 
-// visit calls f for a setting and for all settings below it. It visits copies of tables whose names the owner chose. If
-// s is addressable, visit writes the copies back, so that f can change them.
+// visit calls f for a setting and for all settings in it. For tables in maps, f gets a copy. If s is addressable, visit
+// writes the copy back into the map, so f can change it.
 func visit(s setting, f func(setting)) {
 	f(s)
 	switch {
@@ -45,7 +45,7 @@ func visit(s setting, f func(setting)) {
 	}
 }
 
-// inner returns the setting in a field of a table, or false if the field is no setting.
+// inner returns the setting in the field f of a table. It returns false if the field is not a setting.
 func (s setting) inner(f reflect.StructField, v reflect.Value) (setting, bool) {
 	inner := setting{s.key, f.Tag, cmp.Or(Applies(f.Tag.Get("applies")), s.applies), v}
 	name := f.Tag.Get("toml")
@@ -55,18 +55,18 @@ func (s setting) inner(f reflect.StructField, v reflect.Value) (setting, bool) {
 	return inner, isInline(f) || name != "" && name != "-"
 }
 
-// isInline reports whether the keys of a field belong to the surrounding table.
+// isInline reports whether the fields of an embedded struct belong to the table around it.
 func isInline(f reflect.StructField) bool {
 	name := f.Tag.Get("toml")
 	return name == ",inline" || f.Anonymous && name == ""
 }
 
-// isNamed reports whether a type is a map of tables whose names the owner chooses.
+// isNamed reports whether a type is a map of tables, whose names the user chooses.
 func isNamed(t reflect.Type) bool {
 	return t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct
 }
 
-// keyOf returns a name as a key of a map.
+// keyOf converts a name to the key type of a map.
 func keyOf(table reflect.Value, name string) reflect.Value {
 	return reflect.ValueOf(name).Convert(table.Type().Key())
 }
@@ -79,8 +79,8 @@ func namesOf(table reflect.Value) map[string]bool {
 	return names
 }
 
-// setDefaults sets the settings of a table to the values of their default tags. The tags use the syntax of TOML, but
-// strings have no quotes. Lists without a default become empty.
+// setDefaults sets the settings of a table to the values in their tags "default". The tags use TOML syntax, but strings
+// have no quotes. Lists without a default become empty.
 func (d *decoder) setDefaults(table reflect.Value) {
 	visit(setting{value: table}, func(s setting) {
 		text, ok := s.tag.Lookup("default")
@@ -99,14 +99,15 @@ func (d *decoder) setDefaults(table reflect.Value) {
 	})
 }
 
-// checker is a table with rules that tags cannot express. Check calls problem for each setting that breaks a rule. key
-// is the setting's key in the table, or "" for the table itself.
+// checker is a table with rules that tags cannot express. Check calls problem for each setting that violates a rule.
+// key is the setting's key in the table, or "" for the table itself.
 type checker interface {
 	Check(problem func(key, format string, args ...any))
 }
 
-// check checks a setting by its tag. Tables check themselves. The tags are:
-//   - "1..10" or "0|5..10" for numbers and durations
+// check checks a setting by its tag "check". A table that implements checker also checks itself. The values of the tag
+// are:
+//   - "1..10" for a range of numbers or durations; "0|5..10" also allows 0
 //   - "a|b" for words, and for lists of different words
 //   - "url", together with the tag "example"
 //   - "variables" for names of environment variables
@@ -143,7 +144,7 @@ func (p *problems) check(s setting) {
 	}
 }
 
-// CheckURL returns an error if a text is not the URL of a server.
+// CheckURL returns an error unless text is an HTTP URL with a host.
 func CheckURL(text, example string) error {
 	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("should be a URL such as %s", example)
@@ -151,7 +152,7 @@ func CheckURL(text, example string) error {
 	return nil
 }
 
-// within checks that a value lies between two bounds.
+// within checks that a value is between two bounds.
 func (p *problems) within(key string, value reflect.Value, least, most string) {
 	const text = "%v is out of bounds; it may be %v to %v"
 	switch v := value.Interface().(type) {
@@ -171,7 +172,7 @@ func (p *problems) within(key string, value reflect.Value, least, most string) {
 	}
 }
 
-// number and duration parse struct tags. A test guarantees that every tag parses, so errors are ignored here.
+// number and duration parse bounds in tags. A test guarantees that every tag can be parsed, so errors are ignored here.
 func number(bound string) float64 {
 	n, _ := strconv.ParseFloat(bound, 64)
 	return n
@@ -188,7 +189,7 @@ func (p *problems) word(key, value string, choices ...string) {
 	}
 }
 
-// words checks that a list contains only words from choices, and none twice.
+// words checks that a list contains only words from choices, and each at most once.
 func (p *problems) words(key string, list reflect.Value, choices []string) {
 	seen := map[string]bool{}
 	for i := range list.Len() {
@@ -201,7 +202,7 @@ func (p *problems) words(key string, list reflect.Value, choices []string) {
 	}
 }
 
-// short removes the zero units that Duration.String writes.
+// short formats a duration without the zero units at the end that Duration.String writes.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -213,7 +214,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// checkTogether checks settings whose limits depend on other settings.
+// checkTogether checks rules between settings of different tables.
 func (c *Config) checkTogether(p *problems) {
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
 		p.add("agents.stale_after",

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Retention limits how long and how much ductor stores, in addition to storage.retention_days. 0 means no limit.
+// Retention limits the age and size of stored data, in addition to storage.retention_days. 0 means no limit.
 type Retention struct {
 	UploadsMB       int `toml:"uploads_mb" check:"0..1048576"`
 	TranscriptsDays int `toml:"transcripts_days" check:"0..1048576"`
@@ -33,7 +33,7 @@ type Retention struct {
 	BackupsMB       int `toml:"backups_mb" default:"1000" check:"1..1048576"`
 }
 
-// taskName matches names of jobs, webhooks and sandbox projects, which become parts of URLs and IDs.
+// taskName matches valid names of jobs, webhooks and sandbox projects. These names become parts of URLs and IDs.
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
 func checkTaskName(p *problems, key, name string) {
@@ -42,7 +42,7 @@ func checkTaskName(p *problems, key, name string) {
 	}
 }
 
-// checkReferences checks settings in any table that refer to other settings.
+// checkReferences checks a setting whose type refers to other settings, in whichever table it is.
 func (c *Config) checkReferences(p *problems, s setting) {
 	switch v := s.value.Interface().(type) {
 	case heartbeat.JobSettings, webhook.HookSettings:
@@ -67,7 +67,7 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools rejects meaningless names of tools. Such a name in a list would allow or deny nothing.
+// checkTools reports names of tools that wrong rejects. Such a name would allow or deny nothing.
 func checkTools(p *problems, key string, names []string, wrong func(name string) error) {
 	for _, name := range names {
 		if err := wrong(name); err != nil {
@@ -84,7 +84,7 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s",
 			short(t.Timeout), short(c.Agents.StaleAfter))
 	}
-	// A job may request a sandbox, but may not leave its project's sandbox.
+	// A job may request a sandbox, but it may not leave the sandbox of its project.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
 	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
 		p.add(key+".sandbox",
@@ -92,12 +92,12 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 	}
 }
 
-// inRoots reports whether agents may work in a directory.
+// inRoots reports whether agents may work in dir.
 func (c *Config) inRoots(dir string) bool {
 	return slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return cli.Lies(dir, root) })
 }
 
-// checkChat rejects chats in which the bot answers no user.
+// checkChat checks that a job reports to a chat in which the bot answers.
 func (c *Config) checkChat(p *problems, key string, in orchestrator.ConversationID) {
 	t := c.Telegram
 	switch {
@@ -110,7 +110,7 @@ func (c *Config) checkChat(p *problems, key string, in orchestrator.Conversation
 	}
 }
 
-// checkHealth rejects addresses that other machines can reach.
+// checkHealth checks that other machines cannot reach the address of the health server.
 func (c *Config) checkHealth(p *problems) {
 	if c.Health.Listen == "" {
 		return

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// PathVariable is the environment variable for the absolute path of the configuration file.
+// PathVariable is the environment variable with the absolute path of the configuration file.
 const PathVariable = "DUCTOR_CONFIG"
 
-// DefaultPath returns the default path of the configuration: $DUCTOR_CONFIG, or else config.toml in ductor's directory
-// of the user's configuration. It never depends on the working directory, which may be a stranger's repository.
+// DefaultPath returns the path of the configuration file: $DUCTOR_CONFIG, or else ductor/config.toml in the user's
+// configuration directory. It never depends on the working directory, because that may be a repository of a stranger.
 func DefaultPath(env Environment) (string, error) {
 	if path := env.Getenv(PathVariable); path != "" {
 		if !filepath.IsAbs(path) {
@@ -34,8 +34,8 @@ func DefaultPath(env Environment) (string, error) {
 	return filepath.Join(dir, "ductor", "config.toml"), nil
 }
 
-// notFound returns the error for a missing configuration. The error mentions a config.toml in the working directory,
-// which ductor ignores.
+// notFound returns the error for a missing configuration file. If the working directory contains a config.toml, the
+// error explains that ductor does not read it.
 func notFound(path string) error {
 	hint := ""
 	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
@@ -44,14 +44,14 @@ func notFound(path string) error {
 	return missing("there is no configuration at " + path + "; ductor setup writes it" + hint)
 }
 
-// missing is the error for a missing file. It matches fs.ErrNotExist, but contains a text for users.
+// missing is an error that matches fs.ErrNotExist, with a text for users.
 type missing string
 
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// checkTrust rejects a configuration that another user can write. It checks the file opened, the directory of path and,
-// if path is a link, the directory of the link's target.
+// checkTrust returns an error if another user can write the configuration. It checks the opened file, the directory of
+// path, and, if path is a symbolic link, the directory of its target.
 func checkTrust(path string, opened fs.FileInfo) error {
 	errs := []error{checkFile(path, opened)}
 	path, err := filepath.Abs(path)
@@ -72,7 +72,7 @@ func checkTrust(path string, opened fs.FileInfo) error {
 	return errors.Join(errs...)
 }
 
-// checkFile rejects files and directories that belong to another user or that other users may write.
+// checkFile returns an error if a file or directory belongs to another user, or if other users can write it.
 func checkFile(path string, info fs.FileInfo) error {
 	const why = "whoever can write it owns the bot"
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// User configures a user of telegram.allowed_users.
+// User configures a user in telegram.allowed_users.
 type User struct {
 	Role string `toml:"role" default:"user" check:"owner|user|viewer"`
 }
@@ -18,8 +18,8 @@ const (
 	UserViewer = "viewer"
 )
 
-// RoleOfUser returns the role of a user in telegram.allowed_users. Without a role in [users.ID], the first user of the
-// list is an owner, and the others are users.
+// RoleOfUser returns the role of a user in telegram.allowed_users. The default for the first user in the list is owner,
+// and for all others user.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
 		return u.Role
@@ -30,8 +30,8 @@ func (c *Config) RoleOfUser(id int64) string {
 	return UserUser
 }
 
-// Owner returns the user who gets messages about the machine: the first owner in telegram.allowed_users, or 0 if there
-// is none.
+// Owner returns the user who gets messages about the machine: the first user in telegram.allowed_users with the role
+// owner. It returns 0 if no user has this role.
 func (c *Config) Owner() int64 {
 	for _, id := range c.Telegram.AllowedUsers {
 		if c.RoleOfUser(id) == UserOwner {
@@ -41,8 +41,7 @@ func (c *Config) Owner() int64 {
 	return 0
 }
 
-// checkUsers checks that all users with a role are in telegram.allowed_users, because ductor answers only users in that
-// list.
+// checkUsers checks that all users in [users] are also in telegram.allowed_users, because ductor answers only those.
 func (c *Config) checkUsers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
 		key := below("users", name)

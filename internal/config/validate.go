@@ -17,7 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Secrets returns all configured secrets, in each form in which they may occur in a text.
+// Secrets returns all secrets in the configuration. If a secret may be escaped in a text, the result also contains the
+// escaped form.
 func (c Config) Secrets() []string {
 	var all []string
 	add := func(value, escaped string) {
@@ -45,12 +46,13 @@ func (c Config) Secrets() []string {
 	return all
 }
 
-// check returns the problems of all settings.
+// check checks all settings.
 func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
 		_, isToolList := s.value.Interface().(cli.ToolList)
-		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // may be incomplete if off
+		// A disabled heartbeat may be incomplete.
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") {
 			p.check(s)
 			c.checkReferences(&p, s)
 		}
@@ -60,7 +62,7 @@ func (c *Config) check() (p problems) {
 	c.checkUsers(&p)
 	c.checkRoles(&p)
 	c.checkServers(&p)
-	if len(c.Agents.ACP) == 0 { // the tools of ACP agents are unknown
+	if len(c.Agents.ACP) == 0 { // ductor does not know the tools of ACP agents
 		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
 	}
 	checkTools(&p, "permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
@@ -96,7 +98,7 @@ func (c *Config) checkTelegram(p *problems) {
 	}
 }
 
-// hideValue removes the value from NAME=VALUE, because it is often a key.
+// hideValue removes the value from NAME=VALUE, because it may be a secret.
 func hideValue(s string) string {
 	if name, _, ok := strings.Cut(s, "="); ok {
 		return name + "=…"
@@ -117,8 +119,8 @@ func (c *Config) checkRoles(p *problems) {
 	}
 }
 
-// checkServers checks the names of MCP servers. A server and an agent must have different names, because package keys
-// stores the keys of both by name.
+// checkServers checks the names of MCP servers. A server must not have the name of an agent, because package keys
+// stores the keys of both under their names.
 func (c *Config) checkServers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		if err := servers.CheckName(name); err != nil {
@@ -129,7 +131,7 @@ func (c *Config) checkServers(p *problems) {
 	}
 }
 
-// CheckServer returns an error if a name in a list of MCP servers is unknown.
+// CheckServer returns an error unless name is an MCP server in the configuration, or orchestrator.NoServers.
 func (c *Config) CheckServer(name string) error {
 	if _, ok := c.MCP.Servers[name]; ok || name == orchestrator.NoServers {
 		return nil
@@ -137,7 +139,7 @@ func (c *Config) CheckServer(name string) error {
 	return fmt.Errorf("there is no [%s]", below("mcp.servers", name))
 }
 
-// checkModels checks the names of aliases and their agents. It does not check models, which only the agents know.
+// checkModels checks the names of model aliases, and the agents that they name. Only the agents can check the models.
 func (c *Config) checkModels(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		key := below("models", name)
@@ -164,7 +166,7 @@ func (c *Config) checkModels(p *problems) {
 	}
 }
 
-// checkSummary checks the agent of the model for summaries, and the size of the group for /consult.
+// checkSummary checks the agent of sessions.summary_model, and the number of models in consult.group.
 func (c *Config) checkSummary(p *problems) {
 	if agent := c.Summarizes().Agent; agent != "" {
 		p.word("sessions.summary_model", string(agent), c.Agents.Names()...)

@@ -39,7 +39,7 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 	d.checkAccounts(ctx, cfg)
 }
 
-// checkAccounts checks the accounts of the agents of this machine, apart from the default ones.
+// checkAccounts checks the additional accounts of the agents on this machine.
 func (d *doctor) checkAccounts(ctx context.Context, cfg config.Config) {
 	if !slices.ContainsFunc(cfg.Agents.Names(), func(name string) bool { return len(cfg.Agents.Accounts(name)) > 0 }) {
 		return
@@ -58,7 +58,7 @@ func (d *doctor) checkAccounts(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// checkServers checks that the owner's MCP servers answer on this machine.
+// checkServers checks that the configured MCP servers answer on this machine.
 func (d *doctor) checkServers(ctx context.Context, cfg config.Config) {
 	states, err := app.ProbeServers(ctx, cfg)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *doctor) checkServers(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// checkModels checks that the agents list each model that the configuration names.
+// checkModels checks that the agents list each model in the configuration.
 func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers []cli.Provider) {
 	entries := make([]cli.MenuEntry, len(providers))
 	var looks sync.WaitGroup
@@ -96,7 +96,7 @@ func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers [
 	}
 }
 
-// remedy returns the advice for an unusable agent. The text of the finding contains the details.
+// remedy returns what the user can do about an agent that cannot be used. The text of the finding contains the details.
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:
@@ -109,7 +109,8 @@ func remedy(auth cli.Auth) string {
 	return "install it and log in to it"
 }
 
-// checkAgents checks each agent of an environment, and returns the number of usable agents.
+// checkAgents checks each agent in an environment. where is the prefix of the checks' names; it is empty for this
+// machine. checkAgents returns the number of agents that can be used.
 func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers []cli.Provider,
 	where check) (usable int) {
 	states := make([]cli.AgentState, len(providers))

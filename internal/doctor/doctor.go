@@ -20,16 +20,15 @@ import (
 	"ductor/internal/proctree"
 )
 
-// timeout limits all checks together, except the checks of sandboxes.
+// timeout limits the time of all checks together, except those of sandboxes.
 const timeout = 30 * time.Second
 
-// Examine runs the checks of a configuration. It removes the secrets of the configuration and the environment from all
-// findings.
+// Examine checks a configuration. The findings contain no secrets of the configuration and the environment.
 func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
 }
 
-// examine is Examine with the agents of this machine from with. with calls its argument once they are available.
+// examine implements Examine. with calls its argument with the agents on this machine.
 func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) *doctor {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	unlimited := ctx
@@ -50,7 +49,7 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	return d
 }
 
-// Report returns the findings of a running ductor about its configuration and its agents on this machine.
+// Report checks the configuration of a running ductor. agents are its agents on this machine.
 func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
 	d := examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil })
 	r.LogIn = d.loggedOut
@@ -68,7 +67,7 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 	return r
 }
 
-// Unreadable returns the findings for a configuration that cannot be read, one per mistake.
+// Unreadable returns one finding for each mistake in a configuration that cannot be loaded.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
 	fix := "correct " + path + ", or run: ductor setup"
@@ -134,7 +133,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// checkKeys lists the agents' keys without their values, and warns of keys for disabled agents.
+// checkKeys lists the stored keys of agents without their values, and warns of keys that no enabled agent needs.
 func (d *doctor) checkKeys(cfg config.Config) {
 	for _, k := range cfg.Keys {
 		what := key.named(k.Agent + "." + k.Name)
@@ -148,8 +147,8 @@ func (d *doctor) checkKeys(cfg config.Config) {
 	}
 }
 
-// checkGroups checks whether ductor can end a process that detached itself from its agent. It inspects the running
-// ductor, because the user's shell may have rights that the service lacks.
+// checkGroups checks whether ductor can end a process that has detached itself from its agent, which requires control
+// groups. It inspects the running ductor and not this process, because the user's shell may have other rights.
 func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {

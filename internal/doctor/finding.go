@@ -16,7 +16,7 @@ const (
 	Failed  State = "failed"  // prevents ductor from working
 )
 
-// check is the name of a check, or the common prefix of similar checks.
+// check is the name of a check, or the prefix of the names of similar checks.
 type check string
 
 const (
@@ -34,7 +34,7 @@ const (
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
-	forgetting    check = "forgetting" // content that retention would delete
+	forgetting    check = "forgetting" // data that retention would delete
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"
@@ -45,7 +45,7 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// named returns the name of the check of one object.
+// named returns the name of the check for one object.
 func (c check) named(name string) check { return c + " " + check(name) }
 
 // Finding is the result of one check. Programs parse its JSON, so the names of checks must not change between
@@ -54,10 +54,10 @@ type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix"` // may be empty only if the state is ok
+	Fix   string `json:"fix"` // how to fix the problem; may be empty only for OK
 }
 
-// line returns the finding as a line for users.
+// line formats the finding for users.
 func (f Finding) line() string {
 	mark := map[State]string{OK: "ok  ", Warning: "warn", Failed: "FAIL"}[f.State]
 	line := mark + " " + f.Name
@@ -70,11 +70,10 @@ func (f Finding) line() string {
 	return line
 }
 
-// Findings contains the results of all checks, in order.
+// Findings is the list of the results of all checks.
 type Findings []Finding
 
-// appendFinding appends a finding. It puts each text on one line, because errors of programs often have several
-// lines.
+// appendFinding appends a finding. It puts each text on one line, because errors of programs often have several lines.
 func (fs *Findings) appendFinding(f Finding) {
 	f.Text, f.Fix = oneLine(f.Text), oneLine(f.Fix)
 	*fs = append(*fs, f)
@@ -82,7 +81,6 @@ func (fs *Findings) appendFinding(f Finding) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Failed returns the number of failed checks.
 func (fs Findings) Failed() (n int) {
 	for _, f := range fs {
 		if f.State == Failed {
@@ -102,7 +100,7 @@ func (fs Findings) WriteText(out io.Writer) error {
 	return nil
 }
 
-// WriteJSON writes an array of the findings.
+// WriteJSON writes the findings as a JSON array.
 func (fs Findings) WriteJSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// sandboxTimeout limits the checks of one sandbox.
+// sandboxTimeout limits the time of the checks of one sandbox.
 const sandboxTimeout = time.Minute
 
 // checkSandboxes checks each configured sandbox and its agents.
@@ -51,7 +51,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
-	// The engine answers, so perhaps only the runner is missing. ductor can build it.
+	// The engine answers, so perhaps only ductor-runner is missing. ductor can build it.
 	if err != nil && status.Version != "" {
 		if err = b.MakeRunner(ctx); err == nil {
 			status, err = b.Launcher.Status(ctx)
@@ -83,7 +83,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	}
 }
 
-// checkSeeds reports missing files that ductor should copy into the sandbox.
+// checkSeeds checks that the files exist that ductor should copy into the sandbox.
 func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {

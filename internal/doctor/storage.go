@@ -37,8 +37,8 @@ func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// checkHome checks the free space where agents store their sessions. Without free space, agents start but never
-// answer.
+// checkHome checks the free space of the disk on which agents store their sessions. Without free space, agents start
+// but never answer.
 func (d *doctor) checkHome() {
 	home, err := os.UserHomeDir()
 	if err == nil {
@@ -51,7 +51,7 @@ func (d *doctor) checkHome() {
 	d.ok(homeDisk, home)
 }
 
-// checkDatabase opens the database read-only, because ductor may be using it.
+// checkDatabase checks the database. It opens it read-only, because ductor may be using it.
 func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	db, err := store.OpenReadOnly(ctx, path, store.Options{})
 	switch {
@@ -71,7 +71,7 @@ func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	}
 }
 
-// checkBackups reports the newest backup, and damaged databases that ductor moved aside.
+// checkBackups reports the newest backup, and the directories with damaged databases.
 func (d *doctor) checkBackups(cfg config.Config) {
 	switch all := store.Backups(filepath.Join(cfg.Storage.Dir, app.BackupsDir)); {
 	case len(all) > 0:
@@ -87,7 +87,7 @@ func (d *doctor) checkBackups(cfg config.Config) {
 	}
 }
 
-// checkCanCreate checks that the first start can create the database.
+// checkCanCreate checks that the first start of ductor can create the database.
 func (d *doctor) checkCanCreate(path string) {
 	dir := filepath.Dir(path)
 	for dir != filepath.Dir(dir) && errors.Is(unix.Access(dir, unix.F_OK), fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func (d *doctor) checkCanCreate(path string) {
 	d.ok(database, path+": the first start makes it")
 }
 
-// checkJobs checks schedules and webhooks, and reports how much the next retention run would delete.
+// checkJobs checks schedules and webhooks, and reports how much retention would delete next.
 func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
 	if _, err := app.Hooks(cfg); err != nil {
 		d.fail(webhooks, err.Error(), "correct it in [webhooks]")

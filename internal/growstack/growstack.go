@@ -1,13 +1,13 @@
-// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB.
-// Each time Go doubles the stack, it copies the stack frame by frame, which took a tenth of the time between a prompt
-// and its agent. While a goroutine has only one frame, copying costs little. The garbage collector later shrinks the
-// stack again.
+// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB. Each
+// time Go doubles the stack, it must copy and adjust every frame on it. Without this package, these copies would take a
+// tenth of the time between a prompt and the start of its agent. A copy costs little while the stack has only one
+// frame. The garbage collector later shrinks the stack again.
 package growstack
 
-const room = 24 << 10 // bytes; enough for the calls of a turn, and makes the stack 32 KB
+const room = 24 << 10 // enough bytes for the calls of a turn; the stack becomes 32 KB
 
-// Grow enlarges the stack of the calling goroutine. It must not be inlined: its frame would become part of the
-// caller's.
+// Grow enlarges the stack of the calling goroutine. It must not be inlined, because its large frame would then become
+// part of the caller's frame.
 //
 //go:noinline
 func Grow() {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// part is the JSON of one part.
+// part is the JSON for one part of ductor.
 type part struct {
 	Status Status `json:"status"`
 	Last   string `json:"last,omitempty"` // time of the last successful poll, or end of the last test write
 }
 
-// ServeHTTP answers a monitor with the status of all parts: 200 if users get answers and 503 otherwise.
+// ServeHTTP serves the status of all parts as JSON. The HTTP status is 200 if users get answers, and 503 otherwise.
 func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	s := h.State()
 	answer := struct {

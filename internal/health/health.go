@@ -11,34 +11,34 @@ import (
 
 // Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite makes a small write and returns when it is on the disk.
+	// TryWrite makes a small write, and returns when it is on the disk.
 	TryWrite(ctx context.Context) error
-	// Disk returns the state of the disk, and a context that is done when the state changes.
+	// Disk returns the state of the disk, and a context that ends when the state changes.
 	Disk() (orchestrator.DiskState, context.Context)
 }
 
 // Options configures a Health. All fields are required.
 type Options struct {
 	Store Store
-	Poll  time.Duration // time limit of a poll, including the handling of its updates
+	Poll  time.Duration // maximum time of a poll, including the handling of its updates
 	Now   func() time.Time
 }
 
 // Health tracks the state of polling and the store. Safe for concurrent use.
 type Health struct {
 	opts   Options
-	polled chan struct{} // capacity 1; signals the first answer of Telegram
+	polled chan struct{} // receives a value when Telegram has answered a poll; capacity 1
 
 	mu    sync.Mutex
 	poll  polling
 	store writing
 }
 
-// polling describes the last poll.
+// polling is the state of polling Telegram for updates.
 type polling struct {
-	answered time.Time // time of Telegram's last answer; zero for never
-	failed   bool      // the last poll failed
-	due      time.Time // deadline of the next poll; zero before the first
+	answered time.Time // time of Telegram's last answer; zero before the first
+	failed   bool      // whether the last poll failed
+	due      time.Time // deadline for the end of the next poll; zero before the first
 }
 
 // writing is the state of the test writes.
@@ -48,10 +48,10 @@ type writing struct {
 	err   error
 }
 
-// New returns a Health without any observations.
+// New returns a Health for which nothing has been reported yet.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled records the end of a poll and how long the poller waits before the next one. It never blocks.
+// Polled records the result of a poll. wait is the pause before the next poll. Polled never blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. A broken disk may block the write; State reports that.
+// tryStore makes a test write. If the disk is broken, the write may block, and State then reports that.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -87,33 +87,32 @@ type Status string
 
 const (
 	OK       Status = "ok"
-	Starting Status = "starting" // unknown yet
-	Failing  Status = "failing"  // it returns errors
+	Starting Status = "starting" // not known yet
+	Failing  Status = "failing"  // calls return errors
 	Full     Status = "full"     // the disk is full; only for the store
-	Stuck    Status = "stuck"    // it does not return
+	Stuck    Status = "stuck"    // a call does not return
 )
 
 const (
-	// failsAfter is how long Telegram may be silent before polling counts as failing. Single lost connections are
+	// failsAfter is how long Telegram may be unreachable before polling counts as failing. Short interruptions are
 	// normal.
 	failsAfter = 2 * time.Minute
-	// writeTimeout limits a write on a slow disk.
+	// writeTimeout is how long a write may take before the store counts as stuck.
 	writeTimeout = 30 * time.Second
 )
 
-// State describes all parts.
+// State is the status of all parts of ductor.
 type State struct {
 	Polling Status
 	Store   Status
-	// Answered is the time of Telegram's last answer; zero means never. Wrote is the end of the last test write,
-	// which may have failed.
+	// Answered is the time of Telegram's last answer, or zero before the first. Wrote is the end of the last test
+	// write, even if that failed.
 	Answered, Wrote time.Time
 }
 
 // OK reports whether users get answers.
 func (s State) OK() bool { return s.Polling == OK && s.Store == OK }
 
-// restartHelps reports whether a restart may help; see the package comment.
 func (s State) restartHelps() bool {
 	return s.Polling == Stuck || s.Store == Stuck || s.Store == Failing
 }

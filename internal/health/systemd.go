@@ -10,14 +10,14 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is the service manager that started this process. It uses the sd_notify protocol.
+// Manager is the service manager that started this process, usually systemd. It uses the sd_notify protocol.
 type Manager struct {
-	Notify   func(state string) error // nil without a manager
-	Watchdog time.Duration            // interval at which the manager expects signs of life; 0: it expects none
+	Notify   func(state string) error // nil if no service manager started this process
+	Watchdog time.Duration            // maximum time between two signs of life; 0 if none are expected
 	Log      *slog.Logger
 }
 
-// ManagerOf returns the manager from the environment of this process.
+// ManagerOf returns the service manager that is named in the environment of this process.
 func ManagerOf(log *slog.Logger) Manager {
 	m := Manager{Log: log}
 	if os.Getenv("NOTIFY_SOCKET") == "" {
@@ -36,14 +36,15 @@ func ManagerOf(log *slog.Logger) Manager {
 }
 
 const (
-	// tryInterval is the interval of test writes, unless a watchdog requires a shorter one.
+	// tryInterval is the interval of test writes. A watchdog may require a shorter one.
 	tryInterval = 30 * time.Second
-	// startExtension extends the start timeout while Telegram has not answered. The first extension comes before
-	// systemd's TimeoutStartSec of 90 seconds has passed.
+	// startExtension extends the manager's start timeout while Telegram has not answered. The first extension is sent
+	// before systemd's default timeout of 90 seconds.
 	startExtension = 2 * time.Minute
 )
 
-// interval returns the period of Run. It is short enough that two signs of life in a row may get lost.
+// interval returns the interval at which Run works. It is a third of Watchdog at most, so that two signs of life in a
+// row may get lost.
 func (m Manager) interval() time.Duration {
 	if m.Watchdog > 0 {
 		return min(m.Watchdog/3, tryInterval)
@@ -51,8 +52,8 @@ func (m Manager) interval() time.Duration {
 	return tryInterval
 }
 
-// Run tests the store and notifies the manager until ctx ends. It reports ductor as ready when Telegram has answered
-// the first poll.
+// Run periodically tests the store and notifies the manager, until ctx ends. It reports ductor as ready when Telegram
+// has answered the first poll.
 func (h *Health) Run(ctx context.Context, m Manager) {
 	tick := time.NewTicker(m.interval())
 	defer tick.Stop()
@@ -68,8 +69,8 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// notifyManager sends the manager a sign of life, unless a restart would help. It returns true if the manager knows
-// that ductor is ready.
+// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. It returns true if the
+// manager has been notified that ductor is ready.
 func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()
 	switch {
@@ -88,7 +89,7 @@ func (h *Health) notifyManager(m Manager, ready bool) bool {
 	return true
 }
 
-// Stopping notifies the manager that ductor is shutting down.
+// Stopping notifies the manager that ductor is stopping.
 func (m Manager) Stopping() { m.notify(daemon.SdNotifyStopping) }
 
 func (m Manager) notify(state string) {

@@ -18,39 +18,38 @@ import (
 	"ductor/internal/secrets"
 )
 
-// CredentialsVariable contains the directory with the credentials that systemd passes to a service.
+// CredentialsVariable is the environment variable with the directory of the credentials that systemd passes to a
+// service.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
-// Folder is the directory of keys inside the state directory.
+// Folder is the directory of keys in the state directory.
 const Folder = "keys"
 
-// Limits of a key, in bytes. A shorter key could occur in ordinary texts, and ductor could not remove it from them.
+// Limits of a key, in bytes. ductor removes keys from texts, and a shorter key could occur in a text by chance.
 const (
 	minKey = 8
 	maxKey = 16 << 10
 )
 
-// ErrNone means that the key does not exist.
 var ErrNone = errors.New("there is no such key")
 
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:([a-z][a-z0-9-]{0,30}(?:@[a-z][a-z0-9-]{0,19})?)\.)?([A-Z_][A-Z0-9_]{0,127})$`)
 })
 
-// Name identifies a key by its agent and the environment variable. The agent of an account is AGENT@ACCOUNT.
+// Name identifies a key: the agent that gets it, and the environment variable. For an additional account of an agent,
+// Agent is AGENT@ACCOUNT.
 type Name struct{ Agent, Variable string }
 
-// Key is an API key of an agent. The configuration file never contains one.
+// Key is an API key of an agent. It is never in the configuration file.
 type Key struct {
-	Agent, Name string // the agent that gets the key, and the name of the variable
+	Agent, Name string // as in the type Name: the agent, and the environment variable
 	Value       secrets.Value
 	From        Place
 }
 
-// Place is where a key is stored.
 type Place string
 
-// The places of keys.
 const (
 	InFile       Place = "the state directory"
 	InCredential Place = "a credential of systemd"
@@ -58,7 +57,7 @@ const (
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
-// Parse parses AGENT.NAME or AGENT@ACCOUNT.NAME. NAME alone is enough if it implies the agent, such as
+// Parse parses AGENT.NAME or AGENT@ACCOUNT.NAME. NAME alone is enough if it belongs to a known agent, such as
 // ANTHROPIC_API_KEY.
 func Parse(text string) (Name, error) {
 	m := namePattern().FindStringSubmatch(text)
@@ -77,7 +76,7 @@ func Parse(text string) (Name, error) {
 	return n, nil
 }
 
-// agentOf returns the agent to which the prefix of a variable belongs, or "".
+// agentOf returns the agent to which a variable belongs, judging by its prefix, or "".
 func agentOf(variable string) string {
 	for prefix, agent := range map[string]string{
 		"ANTHROPIC_": "claude", "CLAUDE_CODE_": "claude", "OPENAI_": "codex", "CODEX_": "codex", "GEMINI_": "gemini",
@@ -90,14 +89,14 @@ func agentOf(variable string) string {
 	return ""
 }
 
-// isReserved reports whether a variable influences which programs run, or where they run.
+// isReserved reports whether a variable influences which programs run or where. It cannot be the name of a key.
 func isReserved(variable string) bool {
 	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
 		strings.HasPrefix(variable, "LD_")
 }
 
-// Read lists all keys, sorted by name. A credential has priority over a key in the state directory. Either directory
-// may be missing, and credentials may be "". Read ignores files with other names.
+// Read returns all keys, sorted by name. A credential overrides a key in the state directory. Both directories may be
+// missing, and credentials may be "". Read ignores files whose names are not names of keys.
 func Read(state, credentials string) ([]Key, error) {
 	found := map[Name]Key{}
 	if err := readAll(filepath.Join(state, Folder), InFile, found); err != nil {
@@ -134,7 +133,7 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	for _, e := range entries {
 		name, err := Parse(e.Name())
 		if err != nil {
-			continue // such as a temporary file left by a crash
+			continue // for example, a temporary file that a crash left
 		}
 		value, err := readKeyFile(root, e.Name(), from)
 		if err != nil {
@@ -145,8 +144,8 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	return nil
 }
 
-// readKeyFile reads a key. If other users have access to a key in the state directory, it returns an error. It does
-// not check credentials, because systemd protects them.
+// readKeyFile reads a key. It returns an error if other users can access a key in the state directory. It does not
+// check this for credentials, because systemd protects them.
 func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -166,7 +165,7 @@ func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	return readKey(f)
 }
 
-// readKey reads a key from r and trims surrounding white space.
+// readKey reads a key from r and removes white space around it.
 func readKey(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxKey+1))
 	if err != nil {
@@ -184,7 +183,7 @@ func readKey(r io.Reader) (string, error) {
 	return key, nil
 }
 
-// Set reads a key from r and stores it. After a crash, either the old or the new key is stored.
+// Set reads a key from r and stores it atomically.
 func Set(state string, name Name, r io.Reader) error {
 	key, err := readKey(r)
 	if err != nil {
@@ -196,7 +195,7 @@ func Set(state string, name Name, r io.Reader) error {
 	return nil
 }
 
-// Remove deletes a key from the state directory. It returns ErrNone if there is none.
+// Remove deletes a key from the state directory. It returns ErrNone if the key does not exist.
 func Remove(state string, name Name) error {
 	root, err := os.OpenRoot(filepath.Join(state, Folder))
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package memory returns memory to the kernel that the process needed only for its start. If the process still uses
-// some of these pages, it loads them again.
+// Package memory releases memory that the process needed only for its start. If the process uses some of this memory
+// again later, the kernel loads it again.
 package memory
 
 import (
@@ -14,12 +14,12 @@ import (
 	"syscall"
 )
 
-// startHeap is the GC percentage during the start. A low percentage prevents garbage between live objects, which the
-// collector never compacts.
+// startHeap is the GC percentage (GOGC) during the start. With a low percentage, the heap has less garbage between live
+// objects. This matters because the collector never moves objects.
 const startHeap = 10
 
-// Start limits garbage on the heap until the caller calls started, which restores the GC percentage and releases
-// memory.
+// Start reduces the garbage on the heap until the caller calls started. started restores the GC percentage and calls
+// Release.
 func Start() (started func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {
@@ -28,9 +28,9 @@ func Start() (started func() error) {
 	}
 }
 
-// Release returns freed heap memory and the pages of the program's file to the kernel. Only the start used most of
-// these pages. They stay in the kernel's cache, from which the kernel may now drop them. Loading 16 of them again
-// takes a microsecond.
+// Release returns two kinds of memory to the kernel: freed heap memory, and the pages of the program's file, most of
+// which only the start used. The kernel still caches the file, but can now drop these pages. Loading 16 pages again
+// from the cache takes a microsecond.
 func Release() error {
 	debug.FreeOSMemory()
 	mappings, err := programMappings()
@@ -47,7 +47,7 @@ func Release() error {
 
 type mapping struct{ start, end uintptr }
 
-// programMappings returns the parts of the program in memory that are identical to the file. They are read-only, and
+// programMappings returns the parts of the program in memory that equal the program's file. They are read-only, and
 // neither the dynamic linker nor a debugger has changed them.
 func programMappings() (clean []mapping, err error) {
 	program, err := os.Readlink("/proc/self/exe")
@@ -62,7 +62,7 @@ func programMappings() (clean []mapping, err error) {
 	return cleanMappings(f, program)
 }
 
-// cleanMappings returns the unchanged mappings of a program, given the contents of smaps.
+// cleanMappings returns the unchanged read-only mappings of a program. smaps is the content of /proc/self/smaps.
 func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error) {
 	var now mapping
 	candidate := false
@@ -84,7 +84,8 @@ type heading struct {
 	rights  string
 }
 
-// parseHeading parses the first line of a mapping: "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/it".
+// parseHeading parses the first line of a mapping in smaps, such as "00400000-00452000 r-xp 00000000 08:02 173521
+// /usr/bin/it".
 func parseHeading(line string) (h heading, path string, ok bool) {
 	fields := strings.SplitN(line, " ", 6)
 	if len(fields) < 6 {

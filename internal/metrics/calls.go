@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Calls counts calls to Telegram.
+// Calls counts the calls to Telegram.
 type Calls struct {
 	total *prometheus.CounterVec
 
@@ -16,14 +16,13 @@ type Calls struct {
 	methods map[string]bool
 }
 
-// NewCalls returns a new counter.
 func NewCalls() *Calls {
 	return &Calls{methods: map[string]bool{}, total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ductor_telegram_calls_total", Help: "Calls to Telegram, by method and what became of them.",
 	}, []string{"method", "result"})}
 }
 
-// Transport wraps a transport and counts its requests.
+// Transport returns a transport that counts the requests and passes them to next.
 func (c *Calls) Transport(next http.RoundTripper) http.RoundTripper { return &transport{next, c} }
 
 type transport struct {
@@ -38,17 +37,18 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections closes the idle connections of the wrapped transport.
+// CloseIdleConnections closes the idle connections of the underlying transport.
 func (t *transport) CloseIdleConnections() {
 	if below, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		below.CloseIdleConnections()
 	}
 }
 
-// maxMethods limits the number of values of the label. ductor uses fewer methods.
+// maxMethods limits the number of values of the label "method". ductor uses fewer methods.
 const maxMethods = 60
 
-// method returns the last element of a path. The token is in another element.
+// method returns the last element of a path, which is the name of a Bot API method. It never returns the bot token,
+// which is in another element.
 func (c *Calls) method(path string) string {
 	if strings.HasPrefix(path, "/file/") {
 		return "file"

@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sources provides the data. All fields are required. Each scrape calls the functions, so they must be safe for
-// concurrent use.
+// Sources contains functions that return the data. All fields are required. Each scrape calls the functions, so they
+// must be safe for concurrent use.
 type Sources struct {
 	Turns  func() []trace.Measure
 	Live   func(context.Context) cli.Living
@@ -30,10 +30,9 @@ type Sources struct {
 	Log    *slog.Logger
 }
 
-// scrapeTimeout limits one scrape.
 const scrapeTimeout = 10 * time.Second
 
-// Handler returns a handler for Prometheus's scrapes.
+// Handler returns a handler for scrapes by Prometheus.
 func Handler(s Sources) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.Calls.total, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -41,17 +40,17 @@ func Handler(s Sources) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout, MaxRequestsInFlight: 4})
 }
 
-// collector creates the metrics of the current state.
+// collector is a prometheus.Collector that calls Sources.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, because the series of turns are unknown before
-// the first turn.
+// Describe implements prometheus.Collector. It describes no metrics, because the labels of some are not known in
+// advance.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
-// metricWriter writes metrics.
+// metricWriter receives the metrics of one scrape.
 type metricWriter chan<- prometheus.Metric
 
-// gauge writes a current value with pairs of label and value.
+// gauge writes the current value of something. labels are pairs of a key and a value.
 func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }
@@ -111,7 +110,7 @@ func (o metricWriter) agents(l cli.Living) {
 			k.state = "busy"
 		}
 		sessions[k]++
-		if s.PID == 0 || !seen[s.PID] { // count the memory of a process only once
+		if s.PID == 0 || !seen[s.PID] { // several sessions may share a process, so count its memory only once
 			memory[k.agent] += s.Memory
 		}
 		seen[s.PID] = true
@@ -140,8 +139,8 @@ func (o metricWriter) load(l orchestrator.Load) {
 	o.gauge("ductor_job_runs_waiting", "Runs of jobs that have not ended.", float64(l.JobRuns))
 }
 
-// measure writes a series of turns. It converts the OpenTelemetry name to Prometheus's convention: underscores instead
-// of dots, and the unit as suffix.
+// measure writes a series from package trace. It converts the name from OpenTelemetry's to Prometheus's convention:
+// underscores instead of dots, and the unit as a suffix.
 func (o metricWriter) measure(m trace.Measure) {
 	var keys, values []string
 	for _, l := range m.Labels {

@@ -13,9 +13,10 @@ func Of(word string, candidates []string) (string, bool) {
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		d := editDistance(word, c)
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
-			d = min(d, 2) // word is the beginning of the name, or the name with something appended
+			d = min(d, 2) // one is the beginning of the other
 		}
-		// Prefer a candidate of the same length, because users often swap letters.
+		// If two candidates are equally similar, prefer the candidate that is as long as the word, because users often
+		// swap letters.
 		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
 			if d < len(c) {
 				best, least = c, d
@@ -25,8 +26,8 @@ func Of(word string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// editDistance returns the number of bytes to insert, delete, replace, or swap with their neighbour in order to turn
-// a into b (Levenshtein distance with transpositions).
+// editDistance returns how many edits turn a into b (Levenshtein distance with transpositions). An edit inserts,
+// deletes or replaces a byte, or swaps two neighbouring bytes.
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

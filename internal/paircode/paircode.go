@@ -1,6 +1,7 @@
-// Package paircode creates and parses the codes with which users prove that they saw an owner's console or link.
+// Package paircode creates and parses pairing codes. By sending such a code to the bot, a user proves that an owner
+// gave it to them, or that they see the console of the machine.
 //
-// It neither stores codes nor counts attempts.
+// The package neither stores codes nor counts attempts.
 package paircode
 
 import (
@@ -12,14 +13,14 @@ import (
 	"time"
 )
 
-// Limits of a pairing code. They apply to all users together who try the code.
+// Limits of a pairing code. They apply to all users who try the code together.
 const (
 	Life      = 10 * time.Minute
-	MostWrong = 10 // failed attempts
-	length    = 12 // letters, of 5 bits each
+	MostWrong = 10 // failed attempts after which the code is void
+	length    = 12 // characters, of 5 bits each
 )
 
-// New returns a code of 60 random bits.
+// New returns a code with 60 random bits.
 func New(random io.Reader) (string, error) {
 	bits := make([]byte, 8)
 	if _, err := io.ReadFull(random, bits); err != nil {
@@ -28,8 +29,8 @@ func New(random io.Reader) (string, error) {
 	return base32.StdEncoding.EncodeToString(bits)[:length], nil
 }
 
-// Sent returns the code in a message "/start CODE", in capital letters. It returns false for other messages. It is
-// fast, because ductor calls it for messages of strangers.
+// Sent returns the code in a message "/start CODE", in capital letters. It returns false if the message has another
+// form. It is fast, because ductor calls it for messages of strangers.
 func Sent(text string) (code string, ok bool) {
 	const most = 64 // maximum length of the message, in bytes
 	if len(text) > most {
@@ -50,5 +51,5 @@ func Shaped(text string) bool {
 // Same compares two codes in constant time.
 func Same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Link returns a link that opens a chat with a bot and sends it the code.
+// Link returns a link that opens the chat with a bot. When the user presses Start there, Telegram sends the code to it.
 func Link(bot, code string) string { return "https://t.me/" + bot + "?start=" + code }

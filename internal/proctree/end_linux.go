@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadStart is how long End waits for the root after SIGTERM before it signals the descendants. If a tool ended
-// before the agent, the agent would use that as the tool's result and continue.
+// HeadStart is how long End waits after it has sent SIGTERM to the root, before it signals the descendants. If a tool
+// of an agent ended before the agent, the agent would regard that as the tool's result and continue.
 const HeadStart = 100 * time.Millisecond
 
-// KillPatience limits how long the last process may take to disappear after the first SIGKILL.
+// KillPatience limits how long End sends SIGKILL before it returns an error.
 const KillPatience = 3 * time.Second
 
 const (
@@ -26,9 +26,9 @@ const (
 	freezeRounds  = 20
 )
 
-// End sends SIGTERM to every member. After grace, or when ctx is done, it sends SIGKILL to the remaining members. A
-// process may fork during a scan. So End scans until it finds no member and the kernel reports an empty control group
-// (if one exists). It returns an error if processes survive SIGKILL for KillPatience.
+// End ends all members of the tree. It sends SIGTERM, and when grace is over or ctx ends, SIGKILL. A process may fork
+// during a scan, so End scans until it finds no member and the kernel reports an empty control group (if one exists).
+// It returns an error if processes survive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -70,7 +70,7 @@ func survivorsError(live []procStat) error {
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
-// liveMembers lists the live members. While it cannot inspect some process, it retries.
+// liveMembers returns the live members. If it finds none but could not inspect some process, it tries again.
 func (t *Tree) liveMembers() (live []procStat, err error) {
 	for range unsureRetries {
 		var unsure int
@@ -78,12 +78,12 @@ func (t *Tree) liveMembers() (live []procStat, err error) {
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
-		time.Sleep(firstPoll) // an exec takes less time
+		time.Sleep(firstPoll) // a process that cannot be inspected is in an exec, which takes less time than this
 	}
 	return live, nil
 }
 
-// term sends SIGTERM to every member that has not received it yet, the root first.
+// term sends SIGTERM to the members that are not in termed yet, the root first. It returns errors of signals.
 func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
@@ -102,8 +102,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before kill if they are many. If a program has reached its limit of processes, each kill
-// allows another fork. So every member that can fork must be stopped before the first kill.
+// freeze sends SIGSTOP to the members before they are killed, if they are many. If a program has reached its limit of
+// processes, each kill would let it fork again.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -126,7 +126,7 @@ func (t *Tree) freeze(live []procStat) []procStat {
 	return live
 }
 
-// kill sends SIGKILL to the control group, and to every member outside of it.
+// kill sends SIGKILL to the whole control group, and to every member outside of it.
 func (t *Tree) kill(live []procStat) {
 	if in := t.cg.PIDs(); !t.inside && t.cg.Kill() == nil {
 		live = slices.DeleteFunc(slices.Clone(live), func(p procStat) bool { return slices.Contains(in, p.PID) })
@@ -145,8 +145,8 @@ func (t *Tree) killEach(live []procStat) {
 	}
 }
 
-// killGroup kills p's process group in one step, because a program may fork faster than End can kill the processes one
-// by one. All processes of the group are members, because only the program and its descendants create sessions.
+// killGroup kills the process group of p in one step, because a program may fork faster than processes can be killed
+// one by one. All processes of the group are members: only the program and its descendants are in its sessions.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)
@@ -156,8 +156,8 @@ func killGroup(p procStat, self int) {
 	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds processes that this misses
 }
 
-// await returns when no process in live is running, when limit has passed, or when ctx is done. If live is empty, it
-// waits briefly for the kernel to report an empty control group.
+// await returns when no process in live is running, after limit, or when ctx ends. If live is empty, it waits briefly
+// until the kernel reports an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

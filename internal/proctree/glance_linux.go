@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Glance lists the live members in the control group or below the root, oldest first. It does not read other
-// processes, because there may be thousands. So it misses members that have left both. Use it to describe a run, not
-// to end it. If the root is dead, or the kernel does not list children, Glance is like Members.
+// Glance returns the live members that are in the control group or descend from the root, the oldest first. It is fast
+// because it does not read all processes of the machine, but it misses other members. Use it to describe a run, not to
+// end it. If the root is dead, or the kernel does not list the children of processes, Glance is like Members.
 func (t *Tree) Glance() ([]ID, error) {
 	root, ok := readProc(t.root.PID)
 	if !ok || root.ID != t.root || root.dead() {
@@ -37,8 +37,8 @@ func (t *Tree) Glance() ([]ID, error) {
 	return ids, nil
 }
 
-// addBelow adds all descendants of a process. It returns an error if the kernel does not list the children of the
-// process's main thread.
+// addBelow adds all descendants of a process to found. It returns an error if the kernel does not list the children of
+// a process.
 func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 	dir := fmt.Sprintf("/proc/%d/task/", pid)
 	raw, err := os.ReadFile(dir + strconv.Itoa(pid) + "/children")
@@ -63,8 +63,8 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		}
 		if p, ok := readProc(child); ok {
 			found[child] = p
-			// This fails if the child has just ended. Its children then have another parent: the root, or another
-			// member of the control group.
+			// This fails if the child has just ended. Its children then belong to the root or another member of the
+			// group.
 			_ = t.addBelow(found, child)
 		}
 	}

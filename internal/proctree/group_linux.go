@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is a control group (version 2) that contains one run's agent and all its descendants. A process cannot leave
-// the group by fork, exec, a new session or a new environment. The zero value means no group. ductor enables no
-// controllers in the group or its siblings, so the kernel allows processes in inner groups. See
+// Group is a control group (version 2) with the processes of one run. A process cannot leave the group by fork, exec, a
+// new session or a new environment. The zero value means no group. ductor enables no controllers in the group or beside
+// it. Therefore the kernel allows processes both in the group and in groups below it. See
 // Documentation/admin-guide/cgroup-v2.rst of Linux.
 type Group struct{ Path string }
 
-// rmdirWait is how long the kernel may report a group as busy after all its processes are dead.
+// rmdirWait is how long the kernel may still report a group as busy after its last process has died.
 const rmdirWait = 200 * time.Millisecond
 
 // ErrNoGroup means that no control group is available.
 var ErrNoGroup = errors.New("no control group can be had")
 
-// Open returns a file descriptor of the group, with which a process can be started in it.
+// Open returns a file descriptor of the group. With it, clone3 can start a process in the group.
 func (c Group) Open() (int, error) {
 	if c.Path == "" {
 		return -1, ErrNoGroup
@@ -34,8 +34,8 @@ func (c Group) Open() (int, error) {
 	return unix.Open(c.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// Populated reports whether the group, or a group below it, has a live process. It returns false if the group does
-// not exist.
+// Populated reports whether a process in the group, or in a group below it, is alive. It returns false if the group
+// does not exist.
 func (c Group) Populated() bool {
 	if c.Path == "" {
 		return false
@@ -45,11 +45,11 @@ func (c Group) Populated() bool {
 	return slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }
 
-// PIDs lists the processes in the group and below it that are visible in this PID namespace.
+// PIDs returns the processes in the group and in groups below it, as far as this PID namespace contains them.
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // removed during the walk, or threaded: its parent lists the processes of a threaded group
+		if err != nil { // the group was removed, or is threaded; the parent lists the processes of a threaded group
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -61,8 +61,8 @@ func (c Group) PIDs() (pids []int) {
 	return pids
 }
 
-// Kill kills all processes in the group and below it in one step. This includes processes that are being forked, and
-// processes that changed their user. It requires Linux 5.14.
+// Kill kills all processes in the group and in groups below it at once. This includes processes that are just being
+// forked, and processes that changed their user. It requires Linux 5.14.
 func (c Group) Kill() error {
 	if c.Path == "" {
 		return ErrNoGroup
@@ -76,8 +76,8 @@ func (c Group) Kill() error {
 	return err
 }
 
-// Remove removes an empty group and the groups that the agent created in it. It returns nil if the group does not
-// exist, and EBUSY if it is not empty.
+// Remove removes an empty group, with the groups that the agent created below it. It returns nil if the group does not
+// exist, and EBUSY if a process is in it.
 func (c Group) Remove() error {
 	if c.Path == "" {
 		return nil
@@ -86,7 +86,7 @@ func (c Group) Remove() error {
 		return unix.EBUSY
 	}
 	dirs := c.tree()
-	slices.Reverse(dirs) // children before their parents
+	slices.Reverse(dirs) // children first
 	for _, dir := range dirs {
 		if err := rmdir(dir); err != nil {
 			return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
@@ -108,7 +108,7 @@ func rmdir(dir string) error {
 	}
 }
 
-// tree lists the group and all groups below it, parents first.
+// tree returns the directories of the group and of all groups below it, parents first.
 func (c Group) tree() (dirs []string) {
 	if c.Path == "" {
 		return nil
@@ -122,10 +122,11 @@ func (c Group) tree() (dirs []string) {
 	return dirs
 }
 
-// OwnGroup returns the directory of this process's group.
+// OwnGroup returns the directory of this process's control group.
 func OwnGroup() (string, error) { return GroupOf("self") }
 
-// GroupOf returns the directory of a process's group. pid is the name of the process in /proc.
+// GroupOf returns the directory of a process's control group. pid is the name of the process's directory in /proc,
+// which may be "self".
 func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -148,9 +149,9 @@ func IsGroup(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupDirs lists the possible directories of a process's version 2 group. It gets the contents of
-// /proc/self/mountinfo and of the process's cgroup file; see proc_pid_mountinfo(5) and cgroups(7). Version 2 may be
-// mounted beside version 1.
+// cgroupDirs returns the directories that may be the version 2 group of a process. mounts is the content of
+// /proc/self/mountinfo. groups is the content of the process's cgroup file. See proc_pid_mountinfo(5) and cgroups(7).
+// Version 2 may be mounted beside version 1, so several directories are possible.
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {
@@ -172,8 +173,8 @@ func cgroupDirs(mounts, groups string) (dirs []string) {
 	return dirs
 }
 
-// cgroupPath returns the path in the hierarchy of version 2. It returns false for a path outside of this namespace
-// ("/../x").
+// cgroupPath returns the path of the group in the version 2 hierarchy. It returns false for a path outside of this
+// process's namespace ("/../x").
 func cgroupPath(groups string) (string, bool) {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
@@ -203,8 +204,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group in which a process can create groups for its children: its own group. The error
-// explains why the process cannot create any.
+// GroupParent returns the group below which a process can create groups for its children, which is its own group. If it
+// may not create groups, the error is the reason.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Lineage lists a process and its ancestors, starting with the process. If any of them ends in the meantime, it
-// returns an error, because the kernel then gives the children another parent. Lineage stops at an ancestor that this
-// user may not see, for example a process of another user if /proc is mounted with hidepid.
+// Lineage returns a process and its ancestors, in this order. It ends at an ancestor that this user may not see, for
+// example if /proc is mounted with hidepid. It returns an error if any of the processes ends in the meantime, because
+// the kernel then gives its children another parent.
 func Lineage(pid int) (line []ID, err error) {
 	if pid <= 0 { // the process is in another namespace
 		return nil, errors.New("find the ancestors of a process: it is invisible from here")
@@ -30,8 +30,8 @@ func Lineage(pid int) (line []ID, err error) {
 	return line, nil
 }
 
-// Variable returns the value of a variable in the initial environment of a process. It returns "" if the variable is
-// not set, or if this process may not inspect the other.
+// Variable returns the value of a variable in the environment with which a process was started. It returns "" if the
+// variable is not set or the process may not be inspected.
 func Variable(pid int, name string) string {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

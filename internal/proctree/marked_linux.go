@@ -1,7 +1,7 @@
 package proctree
 
-// Marked lists the live processes whose environment contains any entry of marks ("NAME=value"). It scans all
-// processes once.
+// Marked returns the live processes whose environment contains at least one of marks ("NAME=value"). It reads all
+// processes of the machine.
 func Marked(marks ...string) ([]ID, error) {
 	var ids []ID
 	err := eachProc(func(p procStat) {
@@ -15,7 +15,7 @@ func Marked(marks ...string) ([]ID, error) {
 	return ids, err
 }
 
-// Children lists the live children of a process.
+// Children returns the live children of a process.
 func Children(pid int) (ids []ID, err error) {
 	err = eachProc(func(p procStat) {
 		if p.parent == pid && !p.dead() {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OOMKills returns how many processes of this process's control group the kernel has killed because memory ran out.
-// It returns nil if the kernel does not count them. It always uses the group of the first call.
+// OOMKills returns how many processes in this process's control group the kernel has killed because memory was
+// exhausted. It returns nil if the kernel does not count them. If this process moves to another group, OOMKills
+// continues to count in the original group.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {
@@ -22,8 +23,8 @@ func OOMKills() *int64 {
 	return &n
 }
 
-// oomFile returns the file with the kernel's count of killed processes, or "" if it finds none. It searches only
-// once, because every start of an agent needs the file.
+// oomFile returns the file with the count of OOM kills, or "" if none exists. It searches only once, because every
+// start of an agent needs the file.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -37,8 +38,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles lists the possible files for the contents of /proc/self/cgroup. In a container with cgroup version 1, that
-// path is the host's, but the mounted directory is the container's own.
+// oomFiles returns the files that may contain the count, for the content of /proc/self/cgroup. In a container with
+// cgroup version 1, the path there is a path of the host, but the mounted directory is the container's own.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {
@@ -56,7 +57,7 @@ func oomFiles(cgroups string) (files []string) {
 	return files
 }
 
-// oomKills parses the oom_kill line of memory.events, or of memory.oom_control in version 1.
+// oomKills parses the line oom_kill of memory.events, or of memory.oom_control in version 1.
 func oomKills(events string) int64 {
 	for line := range strings.Lines(events) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {

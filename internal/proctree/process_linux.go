@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID identifies a process, even if its pid is reused during the same boot.
+// ID identifies a process. Unlike a PID, it is not reused during the same boot.
 type ID struct {
 	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks since boot
+	Start uint64 `json:"start"` // start of the process in clock ticks since boot
 }
 
-// LookUp returns the process that currently has a pid, or false if no process has it.
+// LookUp returns the process that currently has this PID, or false if none has.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
 }
 
-// Running reports whether exactly this process still runs. A zombie does not run.
+// Running reports whether exactly this process is still running. A zombie is not running.
 func (id ID) Running() bool {
 	p, ok := readProc(id.PID)
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends sig to exactly this process, not to a later process with the same pid. It returns nil if the process
-// is gone.
+// Signal sends sig to exactly this process, never to a later process with the same PID. It returns nil if the process
+// has ended.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -62,18 +62,18 @@ type procStat struct {
 	state                  byte
 }
 
-// dead reports whether no thread of the process runs. If only the first thread has ended, the process appears as a
-// zombie, but its parent cannot reap it before the other threads have ended.
+// dead reports whether all threads of the process have ended. If only the first thread has ended, the process looks
+// like a zombie, but its parent cannot reap it yet.
 func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 func (p procStat) stopped() bool { return p.state == 'T' }
 
 func readProc(pid int) (procStat, bool) {
-	var buf [512]byte // longer than any stat line; on the stack, because a scan reads hundreds
+	var buf [512]byte // larger than any stat line; on the stack, because a scan reads hundreds of lines
 	return parseStat(pid, readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:]))
 }
 
-// readSmall reads the beginning of a file into buf. It does not use os.File, which would register with the poller.
+// readSmall reads the beginning of a file into buf. It avoids os.File, which would register the file with the poller.
 func readSmall(path string, buf []byte) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -125,8 +125,8 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, false
 }
 
-// eachProc visits every process in the order of pids, immediately after it has read the pid. If a process ends before
-// its visit, a child has a higher pid and is visited later, unless pids have wrapped around.
+// eachProc calls visit for every process, in the order of PIDs, immediately after it has read the PID. If a process
+// ends before it is visited, its children usually have higher PIDs and are still visited.
 func eachProc(visit func(procStat)) error {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if
-// this cannot be determined now, because the process is in an exec. A process that may not be inspected counts as
-// having none.
+// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). known is false if
+// this cannot be determined at the moment, because the process is in an exec. If the process may not be inspected, the
+// result is false, and known is true.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
@@ -170,13 +170,13 @@ func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	}), true
 }
 
-// Name returns the kernel's name of a process, or "" if it is gone.
+// Name returns the name of a process as in ps, or "" if the process has ended.
 func Name(pid int) string {
 	var buf [64]byte // the kernel stores at most 15 characters
 	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
 }
 
-// Resident returns the resident memory of a process in bytes, including shared pages, or 0 if the process is gone.
+// Resident returns the resident memory of a process in bytes, including shared pages, or 0 if the process has ended.
 func Resident(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -190,8 +190,7 @@ func Resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// BootID returns the id of the current boot of the machine, or "" if it is unknown. Pids from another boot have no
-// meaning.
+// BootID returns the ID of the machine's current boot, or "" if it is unknown. PIDs from another boot are meaningless.
 var BootID = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// longestGrace is longer than any grace. Each call of End sets its own grace.
+// longestGrace is longer than any real grace period. The callers of Terminator.End end it earlier.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends the tree that Tree returns. Concurrent calls of End share one call of Tree.End. Safe for concurrent
-// use.
+// Terminator ends the processes of a tree. Tree returns the tree. Safe for concurrent use.
 type Terminator struct {
 	Tree func() *Tree
 
@@ -19,12 +18,13 @@ type Terminator struct {
 }
 
 type termination struct {
-	hurry context.CancelFunc // ends the grace
+	hurry context.CancelFunc // ends the grace period
 	done  chan struct{}
 	err   error // valid once done is closed
 }
 
-// End returns when no process is left. Concurrent calls share one termination, with the shortest grace of all calls.
+// End returns when no process is left. Concurrent calls share one Tree.End, with the shortest grace period of all
+// calls.
 func (t *Terminator) End(grace time.Duration) error {
 	run := t.startOrJoin()
 	if grace <= 0 {
@@ -46,7 +46,7 @@ func (t *Terminator) startOrJoin() *termination {
 	ctx, hurry := context.WithCancel(context.Background())
 	run := &termination{hurry: hurry, done: make(chan struct{})}
 	t.run = run
-	go func() { // every call of End waits for it
+	go func() { // runs while a call of End waits for it
 		run.err = t.Tree().End(ctx, longestGrace)
 		hurry()
 		t.mu.Lock()

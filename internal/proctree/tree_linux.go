@@ -6,34 +6,34 @@ import (
 	"slices"
 )
 
-// Tree contains the processes that a program started, even if they left its process group, its session or their
-// parent. Not safe for concurrent use.
+// Tree contains the processes that a program (the root) started, even if they left its process group, its session or
+// their parent. These processes are the tree's members. Not safe for concurrent use.
 type Tree struct {
 	root   ID
-	entry  string // the entry in the environment of members, or ""
+	entry  string // environment entry of members ("NAME=value"), or ""
 	self   int
 	cg     Group       // all processes of the group are members
-	inside bool        // this process is itself in cg
+	inside bool        // whether this process itself is in cg
 	known  map[ID]bool // all members found so far
 }
 
-// New returns the tree of root. Processes with the entry mark ("NAME=value") in their environment are members too.
+// New returns the tree of root. Processes with mark ("NAME=value") in their environment are members, too.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }
 
-// In returns the tree of all processes in a group, with their descendants outside of it.
+// In returns the tree of all processes in a control group, with their descendants outside of it.
 func In(c Group) *Tree {
 	return &Tree{self: os.Getpid(), cg: c, known: map[ID]bool{}}
 }
 
-// Within adds all processes in the group c to the tree.
+// Within adds all processes in the control group c to the tree.
 func (t *Tree) Within(c Group) *Tree {
 	t.cg = c
 	return t
 }
 
-// Members lists the live members.
+// Members returns the live members.
 func (t *Tree) Members() ([]ID, error) {
 	live, err := t.liveMembers()
 	ids := make([]ID, 0, len(live))
@@ -43,8 +43,9 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members lists the live members, oldest first. So a parent receives SIGTERM before its children, and cannot report
-// their end as a success. unsure is the number of processes that may be members but could not be inspected now.
+// members returns the live members, the oldest first. In this order a parent receives SIGTERM before its children, and
+// cannot report their end as a success. unsure is the number of processes that may be members, but could not be
+// inspected at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
 	byID := map[int]procStat{}
@@ -79,7 +80,7 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 	return live, unsure, nil
 }
 
-// addKnown adds members known from earlier scans, and processes in the root's group or session.
+// addKnown adds the members of earlier scans, and the processes in the root's process group or session.
 func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat) {
 	leader, there := byID[t.root.PID]
 	reused := there && leader.Start != t.root.Start
@@ -91,8 +92,8 @@ func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat
 	}
 }
 
-// addGrouped adds the processes of the control group. If a process joined the group after procs were listed, only the
-// next scan finds it.
+// addGrouped adds the processes in the control group that are in byID. The next scan finds processes that joined the
+// group later.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
@@ -101,18 +102,18 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 			continue
 		}
 		was, listed := byID[pid]
-		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise another process has the pid now
+		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the PID was reused
 			in[pid] = true
 		}
 	}
 }
 
-// groupPopulated reports whether the kernel reports a live member. The member may be invisible here, or a scan may
-// have missed it.
+// groupPopulated reports whether the control group has a live process according to the kernel. A scan may have missed
+// this process, or it may be in another PID namespace.
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 
-// Held reports whether a live member exists. With a control group, Held asks only the kernel, so it ignores members
-// that left the group. Use it to wait for members, not to end them.
+// Held reports whether the tree has a live member. With a control group, it only asks the kernel about the group, which
+// is fast but ignores members outside. Use it to wait for members, not to end them.
 func (t *Tree) Held() bool {
 	if t.cg.Path != "" && !t.inside {
 		return t.cg.Populated()
@@ -121,8 +122,9 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no process. One is enough if the kernel reports whether the
-// control group is empty. Otherwise a scan may miss a program that forks and exits repeatedly.
+// requiredScans returns how many scans in a row must find no member before the tree counts as ended. One is enough if
+// the kernel reports whether the control group is empty. Otherwise a scan may miss a program that repeatedly forks and
+// exits.
 func (t *Tree) requiredScans() int {
 	if t.cg.Path != "" && !t.inside {
 		return 1
@@ -130,8 +132,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether p has the entry in its environment, and whether this is known. It skips processes that
-// cannot be members.
+// marked reports whether the environment of p contains the tree's entry, like hasEnviron. It does not read processes
+// that cannot be members.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true
@@ -139,10 +141,10 @@ func (t *Tree) marked(p procStat) (yes, known bool) {
 	return hasEnviron(p.PID, t.entry)
 }
 
-// mayDescend reports whether p may be a descendant of the root: descendants are never older than the root.
+// mayDescend reports whether p may be a descendant of the root. A descendant is never older than the root.
 func (t *Tree) mayDescend(p procStat) bool { return p.Start >= t.root.Start && p.PID != t.self }
 
-// addDescendants adds all descendants of the processes in the set.
+// addDescendants adds all descendants of the processes in the set in.
 func (t *Tree) addDescendants(in map[int]bool, procs []procStat, byID map[int]procStat) {
 	for changed := true; changed; {
 		changed = false

@@ -6,8 +6,8 @@ func call(tool, format string, args ...any) string {
 	return fmt.Sprintf(`[[call %s args=%q]]`, tool, fmt.Sprintf(format, args...))
 }
 
-// Replaces returns the model's call that replaces words in the file name of the directory dir. The call depends on
-// the agent.
+// Replaces returns the model's tool call that replaces the text old with text, in a file of the directory dir. Each
+// agent has a different tool for this.
 func Replaces(agent, dir, name, old, text string) string {
 	path := dir + "/" + name
 	switch agent {
@@ -25,7 +25,7 @@ func Replaces(agent, dir, name, old, text string) string {
 	return call("read_file", `{"file_path":%q}`, path) + call("edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
 }
 
-// Writes returns the model's call that writes a file. Codex names files relative to its directory.
+// Writes returns the model's tool call that writes a file in the directory dir. Codex needs a relative name.
 func Writes(agent, dir, name, text string) string {
 	if agent != "codex" {
 		name = dir + "/" + name
@@ -33,8 +33,8 @@ func Writes(agent, dir, name, text string) string {
 	return fmt.Sprintf(`[[write path=%s text=%q]]`, name, text)
 }
 
-// Background returns the model's call that starts a command without waiting for it, or "" if the agent has no such
-// call.
+// Background returns the model's tool call that starts a command without waiting for it, or "" if the agent has no such
+// tool.
 func Background(agent, command string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":
@@ -53,8 +53,8 @@ func Background(agent, command string) string {
 
 const choices = `{"questions":[{"question":"Which colour?","header":"Colour",%s"options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]}]}`
 
-// Asks returns the model's call that asks which colour the user prefers, Red or Blue, or "" if the agent has no such
-// call.
+// Asks returns the model's tool call that asks the user to choose a colour, Red or Blue, or "" if the agent has no such
+// tool.
 func Asks(agent string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":
@@ -69,8 +69,8 @@ func Asks(agent string) string {
 	return ""
 }
 
-// Plans returns the model's call that shows "the whole plan". It returns "" for agents without such a call, and for
-// agents that keep plans in a file.
+// Plans returns the model's tool call that shows the plan "the whole plan". It returns "" if the agent has no such
+// tool, or stores its plans in a file.
 func Plans(agent string) string {
 	switch agent {
 	case "copilot":
@@ -81,7 +81,7 @@ func Plans(agent string) string {
 	return ""
 }
 
-// TooLong returns the error with which the API of an agent's vendor rejects a prompt that is too long for the model.
+// TooLong returns the error text with which the API of the agent's models rejects a prompt that is too long.
 func TooLong(agent string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":

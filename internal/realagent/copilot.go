@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// Copilot returns the installed GitHub Copilot CLI, whose model's API is at baseURL. This is a provider of the user's
-// own, for which Copilot needs no log-in. If Copilot is not installed, the test is skipped, or fails if CI=true.
+// Copilot returns the installed GitHub Copilot CLI, configured to use the model API at baseURL. Copilot treats this API
+// as the user's own model provider, which needs no log-in. If Copilot is not installed, the test is skipped, or fails
+// if CI=true.
 //
-// On its first run, the native program unpacks 235 MB. All tests of a machine share them.
+// On its first run, the native program unpacks 235 MB into a cache that all tests share.
 func Copilot(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "GitHub Copilot CLI",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// OpenCode returns the installed OpenCode, whose model's API is at baseURL. ACPArgs start it as an ACP agent. Its own
-// default allows edits and commands. If it is not installed, the test is skipped, or fails if CI=true.
+// OpenCode returns the installed OpenCode, configured to use the model API at baseURL, as an ACP agent. By default it
+// allows edits and commands without asking. If it is not installed, the test is skipped, or fails if CI=true.
 func OpenCode(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "OpenCode", filepath.Join("opencode-"+platform(), "bin", "opencode"), filepath.Join(".bin", "opencode"))
@@ -37,8 +37,8 @@ const openCodeConfig = `{
 }
 `
 
-// Qwen returns the installed Qwen Code, whose model's API is at baseURL. ACPArgs start it as an ACP agent. If it is not installed, the
-// test is skipped, or fails if CI=true.
+// Qwen returns the installed Qwen Code, configured to use the model API at baseURL, as an ACP agent. If it is not
+// installed, the test is skipped, or fails if CI=true.
 func Qwen(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	program := filepath.Join(".bin", "qwen")
@@ -58,7 +58,7 @@ const qwenSettings = `{
 }
 `
 
-// writeHome writes a file below the home of c.
+// writeHome writes a file into the home directory of c.
 func writeHome(t testing.TB, c CLI, name, text string) {
 	t.Helper()
 	path := filepath.Join(c.Home, name)

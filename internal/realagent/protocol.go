@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// OfProtocol returns how to install the agents that users configure in [agents.acp], by name.
+// OfProtocol returns the functions for agents that users configure in [agents.acp], such as OpenCode, by agent name.
 func OfProtocol() map[string]func(t testing.TB, baseURL string) CLI {
 	return map[string]func(testing.TB, string) CLI{
 		"opencode": OpenCode, "qwen": Qwen, "cline": Cline, "codex-acp": CodexACP, "claude-agent-acp": ClaudeACP,
 	}
 }
 
-// Names returns the names of the variables of c, sorted.
+// Names returns the names of the environment variables of c, sorted.
 func (c CLI) Names() []string { return slices.Sorted(maps.Keys(c.Vars)) }
 
-// Cline returns the installed Cline, whose model's API is at baseURL. ACPArgs start it as an ACP agent. If it is not
+// Cline returns the installed Cline, configured to use the model API at baseURL, as an ACP agent. If it is not
 // installed, the test is skipped, or fails if CI=true.
 func Cline(t testing.TB, baseURL string) CLI {
 	t.Helper()
@@ -42,20 +42,20 @@ const clineProviders = `{"version": 1, "lastUsedProvider": "openai-compatible", 
 }}
 `
 
-// CodexACP returns the installed adapter of Codex, as an ACP agent with the environment of Codex.
+// CodexACP returns the installed ACP adapter of Codex. It starts the Codex of function Codex.
 func CodexACP(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	return adapter(t, Codex(t, baseURL), "codex-acp", "CODEX_PATH")
 }
 
-// ClaudeACP returns the installed adapter of Claude Code, as an ACP agent with the environment of Claude Code.
+// ClaudeACP returns the installed ACP adapter of Claude Code. It starts the Claude Code of function Claude.
 func ClaudeACP(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	return adapter(t, Claude(t, baseURL), "claude-agent-acp", "CLAUDE_CODE_EXECUTABLE")
 }
 
-// adapter returns c with an adapter as its program, which finds the agent by a variable. The adapters need no
-// arguments.
+// adapter returns c with an ACP adapter as its program. The adapter finds the agent through an environment variable,
+// and needs no arguments.
 func adapter(t testing.TB, c CLI, program, variable string) CLI {
 	t.Helper()
 	c.set(map[string]string{variable: c.Path, "NO_BROWSER": "1"})

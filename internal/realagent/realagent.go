@@ -1,6 +1,6 @@
-// Package realagent provides the real agent CLIs that `npm ci` installed in test/agents. Each gets its own
-// environment: a fresh home, a dummy key, no updates, no telemetry, and the address of the simulated API of its
-// model. The package is for tests only.
+// Package realagent provides the real agent CLIs that `npm ci` installed in test/agents. Each gets its own environment:
+// a new home directory, a dummy key, no updates, no telemetry, and the address of a simulated model API. The package is
+// for tests only.
 package realagent
 
 import (
@@ -19,11 +19,9 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// Key is the dummy API key in every environment.
 const Key = "sk-ant-simulated-key"
 
-// Model starts the simulated API of the models. The API accepts only key, or any key if key is empty. It ends with
-// the test.
+// Model starts a simulated model API. It accepts only key, or any key if key is empty. It stops at the end of the test.
 func Model(t testing.TB, key string) *modelapi.Server {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: key})
@@ -43,15 +41,15 @@ func Model(t testing.TB, key string) *modelapi.Server {
 // CLI is an installed agent with its environment.
 type CLI struct {
 	Path string            // the native program
-	Npm  string            // the program that npm puts on PATH; for Codex a Node wrapper of the native program
+	Npm  string            // the program that npm puts on PATH; for Codex, a Node program that starts Path
 	Home string            // its home directory, removed after the test
 	Work string            // an empty working directory, removed after the test
 	Vars map[string]string // the complete environment
 
-	ACPArgs []string // arguments to start it as an ACP agent; empty for agents with their own dialect
+	ACPArgs []string // arguments that start it as an ACP agent; nil if it is not an ACP agent
 }
 
-// Environ returns the environment for exec.Cmd, sorted.
+// Environ returns Vars in the form of exec.Cmd.Env, sorted.
 func (c CLI) Environ() []string {
 	env := make([]string, 0, len(c.Vars))
 	for _, k := range slices.Sorted(maps.Keys(c.Vars)) {
@@ -60,7 +58,7 @@ func (c CLI) Environ() []string {
 	return env
 }
 
-// Setenv sets Vars in the environment of the test, for code that passes its own environment on.
+// Setenv sets Vars in the environment of the test, for code whose agents inherit that environment.
 func (c CLI) Setenv(t testing.TB) {
 	t.Helper()
 	for k, v := range c.Vars {
@@ -68,8 +66,8 @@ func (c CLI) Setenv(t testing.TB) {
 	}
 }
 
-// Claude returns the installed Claude Code, whose model's API is at baseURL. If it is not installed, the test is
-// skipped, or fails if CI=true.
+// Claude returns the installed Claude Code, configured to use the model API at baseURL. If it is not installed, the
+// test is skipped, or fails if CI=true.
 func Claude(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "Claude Code",
@@ -85,7 +83,7 @@ func Claude(t testing.TB, baseURL string) CLI {
 	return c
 }
 
-// WritePlan writes the plan of the latest session of api. Claude tells its model in which file to write the plan.
+// WritePlan writes a plan to the file that Claude Code has named in the latest prompt to its model.
 func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
 	t.Helper()
 	prompts := api.Prompts()
@@ -102,8 +100,8 @@ func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
 
 var planFile = regexp.MustCompile(`/[\w./-]*/\.claude/plans/[\w-]+\.md`)
 
-// Codex returns the installed Codex, whose model's API is at baseURL. If it is not installed, the test is skipped, or
-// fails if CI=true.
+// Codex returns the installed Codex, configured to use the model API at baseURL. If it is not installed, the test is
+// skipped, or fails if CI=true.
 func Codex(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
@@ -144,7 +142,7 @@ enabled = false
 
 func (c CLI) set(vars map[string]string) { maps.Copy(c.Vars, vars) }
 
-// platform returns the name of this platform in npm's packages.
+// platform returns the name of this platform as used in npm packages.
 func platform() string {
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	return runtime.GOOS + "-" + arch
@@ -177,7 +175,7 @@ func newCLI(t testing.TB, name, binary, npm string) CLI {
 	return c
 }
 
-// Npm returns the path of a program that npm installed beside the agents.
+// Npm returns the path of a program that `npm ci` installed in test/agents.
 func Npm(t testing.TB, name string) string {
 	t.Helper()
 	modules, err := modulesDir()
@@ -191,7 +189,7 @@ func Npm(t testing.TB, name string) string {
 	return path
 }
 
-// missing skips the test. If CI=true, it fails the test.
+// missing skips the test because a program is not installed. If CI=true, it fails the test instead.
 func missing(t testing.TB, name string, err error) {
 	t.Helper()
 	message := fmt.Sprintf("%s is not installed (npm ci in test/agents installs it): %v", name, err)
@@ -201,7 +199,7 @@ func missing(t testing.TB, name string, err error) {
 	t.Skip(message)
 }
 
-// modulesDir returns the node_modules directory: $DUCTOR_TEST_AGENTS, or test/agents beside go.mod.
+// modulesDir returns the node_modules directory in $DUCTOR_TEST_AGENTS, or in test/agents of this module.
 func modulesDir() (string, error) {
 	if d := os.Getenv("DUCTOR_TEST_AGENTS"); d != "" {
 		return filepath.Join(d, "node_modules"), nil
@@ -222,7 +220,7 @@ func modulesDir() (string, error) {
 	}
 }
 
-// tempDir is like t.TempDir, but the test does not fail if an agent still writes while the directory is removed.
+// tempDir is like t.TempDir, but the test does not fail if an agent is still writing into the directory at the end.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ductor-agent-")

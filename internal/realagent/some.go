@@ -9,8 +9,8 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Some returns the cases that a test runs: only the first, because a session of a real agent takes seconds of CPU
-// time. With scripts/test --long, it returns all.
+// Some returns the cases that a test should run. That is only the first, because a session of a real agent takes
+// seconds of CPU time. With scripts/test --long, it returns all.
 func Some[T any](all ...T) []T {
 	if testprogram.Long() {
 		return all
@@ -18,7 +18,7 @@ func Some[T any](all ...T) []T {
 	return all[:1]
 }
 
-// SomeOf is like Some, for cases with names, in the order of the names.
+// SomeOf is like Some, for a map of cases. The first case is the one with the smallest key.
 func SomeOf[K cmp.Ordered, V any](all map[K]V) map[K]V {
 	some := Some(slices.Sorted(maps.Keys(all))...)
 	maps.DeleteFunc(all, func(name K, _ V) bool { return !slices.Contains(some, name) })

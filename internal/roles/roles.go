@@ -1,6 +1,6 @@
-// Package roles collects the roles that a conversation can use. Roles come from ductor, from files in a folder, or
-// from the configuration. If several have the same name, the last of these sources has priority. Changes to the files
-// take effect without a restart.
+// Package roles collects the roles that a conversation can use. A role is a system prompt with settings for the agent.
+// Roles come from ductor, from files in a folder, or from the configuration. If several have the same name, the last of
+// these sources has priority. Changes to the files take effect without a restart.
 //
 // The package does not decide which conversation uses which role.
 package roles
@@ -28,13 +28,13 @@ import (
 //go:embed shipped/*.md
 var shipped embed.FS
 
-// Limits of a folder. Further files are ignored and reported as problems.
+// Limits of a folder with roles. Files beyond the limits are ignored and reported as problems.
 const (
 	maxFiles = 200
 	maxBytes = 64 << 10
 )
 
-// checkInterval is the time between two checks of the folder for changes.
+// checkInterval is the minimum time between two checks of the folder for changes.
 const checkInterval = time.Second
 
 // Set contains all roles. Safe for concurrent use.
@@ -46,16 +46,17 @@ type Set struct {
 	mu         sync.Mutex
 	configured map[string]orchestrator.Role
 	lastCheck  time.Time
-	stamp      string // stamp of the files that were read last
+	stamp      string // folderStamp when the files were last read
 	all        map[string]orchestrator.Role
 }
 
-// Open returns the roles of a configuration and of a folder. dir may be missing or "".
+// Open returns the Set of ductor's roles, the roles in the folder dir, and the configured roles. dir may be missing or
+// "".
 func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{dir: dir, configured: configured, now: now, log: log}
 }
 
-// Configure replaces the roles of the configuration.
+// Configure replaces the configured roles.
 func (s *Set) Configure(configured map[string]orchestrator.Role) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *Set) Role(name string) (orchestrator.Role, bool) {
 // Names implements conversation.Roles.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.current())) }
 
-// current returns all roles. It reads the folder again if it has changed.
+// current returns all roles by name. It reads the folder again if it has changed.
 func (s *Set) current() map[string]orchestrator.Role {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,8 @@ func (s *Set) current() map[string]orchestrator.Role {
 	return s.all
 }
 
-// folderStamp returns a text that is different after a file of the folder has changed.
+// folderStamp returns a text with the names, sizes and modification times of the files in a folder. The text differs
+// after a change.
 func folderStamp(dir string) string {
 	if dir == "" {
 		return ""
@@ -118,13 +120,13 @@ func (s *Set) read() map[string]orchestrator.Role {
 	return all
 }
 
-// Files reads the roles in a folder, which may be missing or "". problems describes the invalid files.
+// Files returns the roles in a folder, which may be missing or "". problems describes the files that are not valid.
 func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	all = map[string]orchestrator.Role{}
 	if dir == "" {
 		return all, nil
 	}
-	root, err := os.OpenRoot(dir) // rejects links out of the folder
+	root, err := os.OpenRoot(dir) // symbolic links cannot lead out of the folder
 	if err != nil {
 		return all, nil
 	}
@@ -132,7 +134,8 @@ func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	return all, readFolder(root.FS(), all)
 }
 
-// readFolder adds the roles of *.md files. It skips invalid files and returns their problems.
+// readFolder adds the roles in the *.md files of a folder to a map. It skips files that are not valid, and returns
+// their problems.
 func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
 	if err == nil && len(names) > maxFiles {
@@ -153,8 +156,8 @@ func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error
 	return problems
 }
 
-// readRole reads a role from a file: front matter with the keys of [roles] in the configuration, followed by the
-// prompt.
+// readRole reads a role from a file. The file begins with front matter, whose keys are those of [roles] in the
+// configuration. The prompt follows.
 func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	file, err := folder.Open(name)
 	if err != nil {
@@ -188,7 +191,7 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	return r, nil
 }
 
-// checkBounds validates the bounds of a role and makes its directories absolute.
+// checkBounds checks the bounds of a role, and makes its directories absolute.
 func checkBounds(b *orchestrator.Bounds) error {
 	if b.MaxTurns < 0 || b.MaxTurns > 1000 {
 		return fmt.Errorf("max_turns: %d is out of bounds; it may be 0 to 1000", b.MaxTurns)
@@ -209,8 +212,8 @@ func checkBounds(b *orchestrator.Bounds) error {
 	return nil
 }
 
-// cutFrontMatter splits a text into its front matter and the rest. The front matter is between two lines of three
-// dashes at the beginning of the text.
+// cutFrontMatter splits a text into its front matter and the rest. Front matter is at the beginning, between two lines
+// that consist of three dashes.
 func cutFrontMatter(text string) (front, rest string) {
 	const line = "---\n"
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")

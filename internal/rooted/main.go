@@ -9,15 +9,17 @@ import (
 	"strconv"
 )
 
-// Verb is the first argument of a program that runs Main in another environment. The arguments of Main follow: an
-// action, a directory, and a path below it. For GetAction, PutAction and RealAction, a number of bytes follows.
+// Verb is the first command-line argument with which a program in a container or on another machine calls Main. The
+// arguments of Main follow: an action, a directory, and a path below it. For GetAction, PutAction and RealAction, a
+// number of bytes follows.
 const Verb = "files"
 
 // The actions of Main:
 //   - GetAction prints a file. The number limits its size.
-//   - PutAction writes the standard input to a file. The number is the size of the input.
-//   - RealAction reads a JSON list of paths from the standard input, and prints their RealPaths in JSON. It ignores the
-//     directory and the path. The number is the size of the input.
+//   - ListAction lists a directory.
+//   - PutAction writes standard input to a file. The number is the size of the input.
+//   - RealAction reads a JSON list of paths from standard input, and prints the result of RealPaths as JSON. The number
+//     is the size of the input. It ignores the directory and the path.
 const (
 	GetAction  = "get"
 	ListAction = "list"
@@ -25,15 +27,15 @@ const (
 	RealAction = "real"
 )
 
-// Answer is the first line of Main's output, in JSON. It is followed by a zero byte and Size bytes of content. The
-// zero byte distinguishes content from messages of a container engine.
+// Answer is the first line of Main's output, in JSON. A zero byte and Size bytes of content follow. The zero byte
+// distinguishes content from messages that a container engine may add.
 type Answer struct {
 	Error   *Error  `json:"error,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
 	Size    int     `json:"size"`
 }
 
-// Main runs the action in args, prints an Answer and the content, and returns an exit code.
+// Main runs the action in args, prints an Answer and the content, and returns the exit code.
 func Main(args []string, in io.Reader, out io.Writer) int {
 	answer, content, err := runAction(args, in)
 	if err != nil {
@@ -97,17 +99,18 @@ func readExactly(in io.Reader, size int64) ([]byte, error) {
 	return taken, err
 }
 
-// ErrAnswer means that the input is not the output of Main.
+// ErrAnswer means that the parsed text is not the output of Main.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer parses the output of Main. most limits the content, in bytes. For any other input it returns ErrAnswer.
-func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error) {
-	r := bufio.NewReader(io.LimitReader(from, most+maxAnswerLine))
+// ReadAnswer parses the output of Main. It returns ErrAnswer for any other text, and if the content has more than limit
+// bytes.
+func ReadAnswer(from io.Reader, limit int64) (a Answer, content []byte, err error) {
+	r := bufio.NewReader(io.LimitReader(from, limit+maxAnswerLine))
 	line, err := r.ReadBytes('\n')
 	if err != nil {
 		return a, nil, fmt.Errorf("read an answer: %w", err)
 	}
-	if err := json.Unmarshal(line, &a); err != nil || a.Size < 0 || int64(a.Size) > most {
+	if err := json.Unmarshal(line, &a); err != nil || a.Size < 0 || int64(a.Size) > limit {
 		return a, nil, fmt.Errorf("%w: %q", ErrAnswer, line[:min(len(line), 300)])
 	}
 	content = make([]byte, 1+a.Size)
@@ -117,5 +120,5 @@ func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error
 	return a, content[1:], nil
 }
 
-// maxAnswerLine limits the JSON line of an Answer, in bytes.
+// maxAnswerLine limits the line with the Answer, in bytes.
 const maxAnswerLine = 1 << 20

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// maxLinks limits how many links RealPath follows.
+// maxLinks limits how many symbolic links RealPath follows.
 const maxLinks = 40
 
-// RealPath resolves the links in an absolute path, as far as the path exists. It also follows links whose targets are
-// missing. The error explains why the path cannot be inspected.
+// RealPath resolves the symbolic links in an absolute path, as far as the path exists. It also follows a link whose
+// target is missing. It returns an error if the path cannot be inspected.
 func RealPath(path string) (string, error) {
 	path = filepath.Clean(path)
 	for range maxLinks {
@@ -25,8 +25,8 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// resolveStep resolves the links in the existing part of a path. If it meets a link with a missing target, it replaces
-// only that link and returns done = false, and the caller calls it again.
+// resolveStep resolves the symbolic links in the existing part of a path. If it finds a link whose target is missing,
+// it only replaces this link with its target and returns done = false; the caller then calls it again.
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		real, err := filepath.EvalSymlinks(at)
@@ -48,7 +48,7 @@ func resolveStep(path string) (next string, done bool, err error) {
 	}
 }
 
-// RealPaths applies RealPath to each path. Paths that cannot be inspected stay unchanged.
+// RealPaths calls RealPath for each path. It returns paths that cannot be inspected unchanged.
 func RealPaths(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {

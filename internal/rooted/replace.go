@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// ReplaceFile is Replace for a path. If the directory is missing, it creates the directory with mode 0700.
+// ReplaceFile is like Replace, for a path. If the directory is missing, it creates the directory with mode 0700.
 func ReplaceFile(path string, content []byte, check func(part string) error) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -20,10 +20,10 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace atomically writes a file with mode 0600. After a crash, the file has either the old or the new content.
-// When Replace has returned, it has the new content. If check is not nil, Replace calls it with the name of the
-// temporary file before the rename. If check fails, the old file stays. Use Replace only in directories of ductor's
-// own user, because it overwrites a temporary file of the same name.
+// Replace atomically writes a file with mode 0600. When it returns nil, the new content survives a power failure. After
+// a crash during Replace, the file has either the old or the new content. If check is not nil, Replace calls it with
+// the name of the temporary file before the rename; if check fails, the old file stays. Use Replace only in directories
+// of ductor's own user, because the name of the temporary file is predictable.
 func Replace(root *os.Root, name string, content []byte, check func(part string) error) error {
 	part := name + ".part"
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func Replace(root *os.Root, name string, content []byte, check func(part string)
 	return Sync(root)
 }
 
-// Sync flushes a directory's entries to the disk.
+// Sync flushes the entries of a directory to the disk.
 func Sync(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rooted reads, lists and writes files below a directory that others may change at any time. It does not
-// follow links, opens only regular files and directories, and ignores hidden ones.
+// Package rooted reads, lists and writes files below a directory that other programs may change at any time. It does
+// not follow symbolic links, opens only regular files and directories, and ignores hidden ones.
 package rooted
 
 import (
@@ -15,15 +15,15 @@ import (
 	"syscall"
 )
 
-// Refusal is why a file cannot be read or written.
+// Refusal is the reason why a file cannot be read or written.
 type Refusal string
 
 const (
 	NotThere  Refusal = "not-there"
-	Hidden    Refusal = "hidden"    // its name, or the name of a parent directory, begins with a dot
-	Link      Refusal = "link"      // it is a symbolic link, or its path contains one
-	HardLink  Refusal = "hard-link" // it has several names, perhaps outside of the directory
-	Special   Refusal = "special"   // it is a device, a pipe or a socket
+	Hidden    Refusal = "hidden"    // the name of the file, or of a directory in its path, begins with a dot
+	Link      Refusal = "link"      // the path is or contains a symbolic link
+	HardLink  Refusal = "hard-link" // the file has several names, perhaps outside of the directory
+	Special   Refusal = "special"   // a device, a pipe or a socket
 	Directory Refusal = "directory" // a directory instead of a file
 	NoFolder  Refusal = "no-folder" // not a directory
 	Empty     Refusal = "empty"
@@ -32,7 +32,7 @@ const (
 	Failed    Refusal = "failed" // the operating system returned an error
 )
 
-// Error is returned for a file that cannot be read or written.
+// Error is the error for a file that cannot be read or written.
 type Error struct {
 	Refusal Refusal `json:"refusal"`
 	Size    int64   `json:"size,omitempty"` // size of the file, for TooLarge
@@ -66,22 +66,22 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of a file below a directory. most limits the content, in bytes. Read reads the file only
-// once. Errors are *Error.
-func Read(dir, below string, most int64) ([]byte, error) {
+// Read returns the content of the file at the path below in the directory dir. It returns an *Error with TooLarge if
+// the content has more than limit bytes. All errors are *Error.
+func Read(dir, below string, limit int64) ([]byte, error) {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
 		return nil, toError(err)
 	}
 	defer folder.Close()
-	content, err := read(folder, name, most)
+	content, err := read(folder, name, limit)
 	if err != nil {
 		return nil, toError(err)
 	}
 	return content, nil
 }
 
-func read(folder *os.Root, name string, most int64) ([]byte, error) {
+func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	named, err := folder.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -89,11 +89,11 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	// Do not open a large file. It may be ductor's own database, and closing it would release SQLite's locks.
-	if named.Size() > most {
+	// Do not open a large file: it may be ductor's own database, and closing it would release SQLite's locks.
+	if named.Size() > limit {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}
-	// Do not block: a pipe may have replaced the file.
+	// Open without blocking, because a pipe may have replaced the file.
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -105,17 +105,17 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 		return nil, err
 	case !os.SameFile(named, info):
 		return nil, &Error{Refusal: Link, Detail: "it was replaced"}
-	case info.Size() > most:
+	case info.Size() > limit:
 		return nil, &Error{Refusal: TooLarge, Size: info.Size()}
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Nlink != 1 {
 		return nil, &Error{Refusal: HardLink}
 	}
 	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	switch n, err := content.ReadFrom(io.LimitReader(f, most+1)); {
+	switch n, err := content.ReadFrom(io.LimitReader(f, limit+1)); {
 	case err != nil:
 		return nil, err
-	case n > most:
+	case n > limit:
 		return nil, &Error{Refusal: TooLarge, Size: n}
 	case n == 0:
 		return nil, &Error{Refusal: Empty}
@@ -123,7 +123,7 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// checkRegular returns an error for anything but a regular file.
+// checkRegular returns an error unless info describes a regular file.
 func checkRegular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -136,11 +136,11 @@ func checkRegular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries limits how many entries of a directory List reads. If there are more, their choice is undefined.
+// MostEntries limits how many entries of a directory List reads. If the directory has more, List reads arbitrary ones.
 const MostEntries = 900
 
-// List returns the files and directories in a directory below dir, directories first. It omits links, special files and
-// hidden names. Errors are *Error.
+// List returns the files and directories at the path below in the directory dir, directories first. It omits symbolic
+// links, special files and hidden names. All errors are *Error.
 func List(dir, below string) ([]Entry, error) {
 	folder, _, err := openParent(dir, filepath.Join(below, "x"))
 	if err != nil {
@@ -180,8 +180,8 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write atomically creates a file below a directory. If the file exists, it returns an *Error with Exists. All errors
-// are *Error.
+// Write atomically creates a file at the path below in the directory dir. It returns an *Error with Exists if the file
+// exists. All errors are *Error.
 func Write(dir, below string, content []byte) error {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -206,7 +206,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // the linked file keeps its final name
+	defer folder.Remove(part) // the file still has its final name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -217,8 +217,8 @@ func write(folder *os.Root, name string, content []byte) error {
 	return Sync(folder)
 }
 
-// openParent opens the parent directory of a path below dir, step by step. It also returns the last element of the
-// path.
+// openParent opens the parent directory of a path below dir, one directory after another. It also returns the last
+// element of the path.
 func openParent(dir, below string) (*os.Root, string, error) {
 	below = filepath.Clean(below)
 	if !filepath.IsLocal(below) {
@@ -243,7 +243,7 @@ func openParent(dir, below string) (*os.Root, string, error) {
 	return at, steps[last], nil
 }
 
-// openSubdir opens a subdirectory. It rejects links.
+// openSubdir opens a subdirectory. It returns an error for a symbolic link.
 func openSubdir(at *os.Root, step string) (*os.Root, error) {
 	named, err := at.Lstat(step)
 	switch {
@@ -264,5 +264,4 @@ func openSubdir(at *os.Root, step string) (*os.Root, error) {
 	return next, nil
 }
 
-// hidden reports whether a name is hidden. "." is not hidden.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") && name != "." }

@@ -17,27 +17,26 @@ import (
 )
 
 const (
-	drainIdle     = 500 * time.Millisecond // silence after an agent's exit that means the end of its output
-	drainMax      = 3 * time.Second        // limit for the output of descendants after an agent's exit
+	drainIdle     = 500 * time.Millisecond // silence after the agent's exit that means no more output follows
+	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
-	exitWait      = 5 * time.Second // limit for noticing the exit of a dead agent
-	retryEnd      = 5 * time.Second // pause before the next attempt to end processes
+	exitWait      = 5 * time.Second // how long a killed agent's exit may take to be recorded
+	retryEnd      = 5 * time.Second // pause before the runner tries again to end processes
 	checkEvery    = 30 * time.Second
 	pollExitEvery = 100 * time.Millisecond
 )
 
-// phase is the progress of an agent's end.
+// phase is the stage of a run, from a running agent to no process at all.
 type phase int
 
-// Phases, in order.
 const (
 	running phase = iota
-	exited        // the program has exited; its output may be incomplete
+	exited        // the program has exited; its descendants may still write output
 	ended         // the output is complete
 	gone          // no process of the agent is left
 )
 
-// agent is a run in the runner.
+// agent is the runner's representation of a run: the agent program with its process tree, files and limits.
 type agent struct {
 	record
 	s    *server
@@ -45,38 +44,38 @@ type agent struct {
 	in   *input
 	runFiles
 	terminator proctree.Terminator
-	dead       chan struct{} // closed when the phase is no longer running
-	over       chan struct{} // closed when the phase becomes ended
+	dead       chan struct{} // closed when the program has exited
+	over       chan struct{} // closed when the output is complete
 
 	mu    sync.Mutex
 	state agentState
 	owner *conn
 }
 
-// agentState is the mutable state of an agent.
+// agentState is the mutable state of an agent. Times are since boot.
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // a By constant while the agent is being ended
+	by       string // why the runner is ending the agent (a By constant); empty if it is not
 	flow     flow
 	ageFrom  time.Duration
-	idleFrom time.Duration // time when the last owner left
+	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
-	retryAt  time.Duration // earliest time of the next attempt to end the agent
-	freed    int64         // bytes of output that are freed according to the log
+	retryAt  time.Duration // the runner does not try again to end the agent before this time
+	freed    int64         // output before this offset is freed, according to the log
 }
 
-// flow determines whether an agent may write output.
+// flow is whether the runner has stopped the agent with SIGSTOP, because the agent writes faster than its client reads.
 type flow int
 
 const (
 	flowing       flow = iota
-	paused             // stopped, because it is far ahead of its reader
-	perhapsPaused      // a runner died, and its log does not contain whether the agent was paused
+	paused             // stopped until the client has caught up
+	perhapsPaused      // the previous runner died, and its log does not contain whether it had stopped the agent
 )
 
-// reattachWithin is how long an adopted agent's flow stays unchanged while the runner waits for a client. Without a
-// client, the journal drops output beyond its limit.
+// reattachWithin is how long a new runner waits for a client to attach to an agent of the previous runner. Until then,
+// it does not resume a stopped agent: without a client, the journal drops output beyond its size limit.
 const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
@@ -170,8 +169,8 @@ func (a *agent) recordExit(e Exit) {
 	a.s.wg.Go(a.awaitOutputEnd)
 }
 
-// awaitOutputEnd waits for the end of the output. If no other process of the agent is left, it returns at once.
-// Otherwise it returns when there was no output for drainIdle.
+// awaitOutputEnd waits for the end of the output. It returns at once if no other process of the run is left. Otherwise
+// it returns when no output has arrived for drainIdle, or after drainMax.
 func (a *agent) awaitOutputEnd() {
 	began := time.Now()
 	grew, size := began, a.out.end()
@@ -201,7 +200,7 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants. by is the reason.
+// terminate ends the agent and all its descendants. by is the reason, a By constant.
 func (a *agent) terminate(by string, grace time.Duration) error {
 	a.mu.Lock()
 	if a.state.phase == running && a.state.by == "" {
@@ -239,8 +238,8 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow pauses an agent that is far ahead of its reader, and continues the agent when the reader has caught up. It
-// does not pause an agent without a client; the journal's size limit applies instead.
+// updateFlow pauses an agent whose client is far behind with reading, and resumes the agent when the client has caught
+// up. It does not pause an agent without a client: the journal then drops old output beyond its size limit.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -272,7 +271,7 @@ func (a *agent) updateFlow() {
 	}
 }
 
-// logFreed writes the amount of freed output to the log, if that has changed.
+// logFreed writes to the log how much output is freed, if that has changed.
 func (a *agent) logFreed() {
 	freed := a.out.freedUpTo()
 	a.mu.Lock()
@@ -284,7 +283,8 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner sets the agent's owner if old is the current owner. It always does so if old is nil.
+// setOwner makes owner the client that owns the run; nil means that no client does. If old is not nil, setOwner has an
+// effect only while old is the owner.
 func (a *agent) setOwner(old, owner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
@@ -314,7 +314,7 @@ func (a *agent) status() Status {
 	return a.state.status
 }
 
-// info describes the run. It lists processes only on request, because that takes long.
+// info describes the run. It lists processes only if requested, because that is slow.
 func (a *agent) info(processes bool) Info {
 	end := a.out.end()
 	a.mu.Lock()
@@ -349,7 +349,7 @@ func (a *agent) info(processes bool) Info {
 	return i
 }
 
-// collect ends the remaining processes of the run, and deletes the run.
+// collect ends the remaining processes of the run, and deletes the run's files.
 func (a *agent) collect() error {
 	if err := a.terminate(ByStop, 0); err != nil {
 		return err

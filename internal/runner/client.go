@@ -22,16 +22,17 @@ import (
 
 // Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command is the command line that starts a runner: a program that calls Main, with its arguments. The client adds
-	// root=DIR. The default is the running program with the argument "runner", even if the program's file was replaced.
+	// Command is the command line that starts a runner: a program that calls Main, with its arguments. The client
+	// appends root=DIR. The default is this process's own program with the argument "runner", even if the program's
+	// file was replaced in the meantime.
 	Command []string
-	// Program is a file that identifies this build. The client uses it to recognize a runner of another build. The
-	// default is the program of Command.
+	// Program is a file that identifies this build. If the connected runner reports another identity, it comes from
+	// another build. The default is the program of Command.
 	Program string
-	// Upgrade makes the client upgrade a connected runner of another build in place.
+	// Upgrade makes the client replace a runner of another build with this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // open program of Command; see Small
+	file *os.File // keeps the program of Small open
 }
 
 const (
@@ -56,16 +57,16 @@ func (e *VersionError) Error() string {
 
 // Client starts and finds the runs in a directory. It starts a runner if necessary. Safe for concurrent use.
 type Client struct {
-	dir   string // of a runner on this machine
+	dir   string // directory of the runs; empty for a remote runner
 	opts  Options
 	files writeWatch
-	pids  []int // runners that this client started and did not reap; guarded by mu
+	pids  []int // runners that this client started and has not reaped; guarded by mu
 
 	remote Remote // nil for a runner on this machine
 	tools  toolRelays
 
-	starts *scope // running starts and their cleanup: ends when Close begins; Add needs mu
-	life   *scope // ends when Close has waited for starts
+	starts *scope // goroutines that start runs; canceled when Close begins. Adding to it requires mu
+	life   *scope // all other goroutines; canceled after Close has waited for starts
 
 	linking sync.Mutex // held while connecting
 	mu      sync.Mutex
@@ -73,7 +74,7 @@ type Client struct {
 	held    ownRuns // guarded by mu
 }
 
-// scope is a period in which goroutines may run.
+// scope is a group of goroutines with a common context.
 type scope struct {
 	sync.WaitGroup
 	ctx    context.Context
@@ -86,17 +87,16 @@ func newScope() *scope {
 	return s
 }
 
-// over reports whether the period has ended.
 func (s *scope) over() bool { return s.ctx.Err() != nil }
 
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // reported ends of runs for which the client has no Run yet
+	ends map[string]reply // by run ID: ends that the runner reported before the client had a Run
 }
 
-// Open returns a client of the runs in dir. It creates a missing dir, which only this user can access. It starts no
-// runner. The caller must Close the client.
+// Open returns a client of the runs in dir. It creates dir if necessary, accessible only to this user. It does not
+// start a runner. The caller must Close the client.
 func Open(dir string, opts Options) (*Client, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -125,9 +125,10 @@ func newClient() *Client {
 	}
 }
 
-// Close detaches from every run. The runs and the runner continue. Close cancels a start in progress, and waits at most
-// 10 seconds until the runner has ended that agent. It also waits, at most leaveWait, until the runner has handled all
-// requests. Without another client, the runner creates no more files afterwards. A second Close has no effect.
+// Close detaches from every run. The runs and the runner continue. If a Start is in progress, Close cancels it, and
+// waits up to 10 seconds until the runner has ended its agent. It then waits up to leaveWait until the runner has
+// handled all requests of this client. Unless another client is connected, the runner creates no files after Close
+// returns. A second Close has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.starts.cancel()
@@ -154,13 +155,13 @@ func (c *Client) heldRuns() []*Run {
 	return slices.Collect(maps.Keys(c.held.runs))
 }
 
-// Prepare starts a runner if none is running. It creates the environment if necessary.
+// Prepare starts a runner if none is running. For a Remote, it creates the environment if necessary.
 func (c *Client) Prepare(ctx context.Context) error {
 	_, err := c.connect(ctx, Make)
 	return err
 }
 
-// reattach attaches to all runs of the client through a new connection.
+// reattach attaches to all runs of the client again, through a new connection.
 func (c *Client) reattach(ctx context.Context, l *link) error {
 	for _, r := range c.heldRuns() {
 		if r.end.hasEnded() {
@@ -193,9 +194,9 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd collects reports of a run's end that arrive before the client has a Run. The caller must call held
-// afterwards.
-func (c *Client) expectEnd(id string) (held func()) {
+// expectEnd makes the client remember the end of a run that is reported before the client has created the Run. The
+// caller must call done when it has created the Run.
+func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held.ends[id] = reply{}
@@ -206,13 +207,14 @@ func (c *Client) expectEnd(id string) (held func()) {
 	}
 }
 
-// Attach makes this client the owner of a run. offset is the position up to which the client has processed the output.
-// The error matches fs.ErrNotExist if the run does not exist.
+// Attach makes this client the owner of a run. Output before offset is skipped. The error matches fs.ErrNotExist if the
+// run does not exist.
 func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opAttach, Run: id, Offset: offset})
 }
 
-// Follow reads a run's output without owning the run. The run neither pauses nor ends because of this client.
+// Follow reads a run's output from offset without owning the run. It has no influence on when the runner pauses or ends
+// the agent.
 func (c *Client) Follow(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opLookUp, Run: id, Offset: offset})
 }
@@ -244,7 +246,7 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	return c.newHeldRun(l, r, q.Offset)
 }
 
-// checkExists returns an error if a run has no directory. This avoids starting a runner for an unknown run.
+// checkExists returns an error if the run has no directory. The caller then need not start a runner to find that out.
 func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
@@ -256,13 +258,12 @@ func (c *Client) checkExists(id string) error {
 	return err
 }
 
-// pathOf returns the path of a run's file on this machine.
 func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// newHeldRun returns a Run for a reply of the runner. If the connection has broken in the meantime, it returns ErrGone,
-// because the run has no owner.
+// newHeldRun creates a Run from the runner's reply and registers it with the client. It returns ErrGone if the
+// connection has broken in the meantime, because the runner then no longer regards this client as the owner.
 func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
@@ -287,12 +288,12 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	case <-l.lost:
 		r.Detach()
 		return nil, ErrGone
-	default: // a later connection attaches to the run again
+	default: // if the connection breaks later, reattach attaches to the run
 		return r, nil
 	}
 }
 
-// List lists all runs, including ended ones that were not collected.
+// List returns all runs, including ended runs that were not collected.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
 	var r reply
 	none, err := c.isEmpty()
@@ -305,7 +306,8 @@ func (c *Client) List(ctx context.Context) ([]Info, error) {
 	return r.List, nil
 }
 
-// isEmpty reports whether there are certainly no runs. It asks no runner.
+// isEmpty reports whether the directory contains no run. It does not contact the runner, and is always false for a
+// Remote.
 func (c *Client) isEmpty() (bool, error) {
 	if c.remote != nil {
 		return false, nil
@@ -314,14 +316,14 @@ func (c *Client) isEmpty() (bool, error) {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }), err
 }
 
-// Kill ends a run's agent and all its descendants: SIGTERM, the run's own grace period, SIGKILL. The output remains
-// until Collect. Kill returns nil if the run does not exist.
+// Kill ends a run's agent and all its descendants. It sends SIGTERM, waits for the grace period from the run's Limits,
+// and sends SIGKILL. The output stays available until Collect. Kill returns nil if the run does not exist.
 func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, id, opStop) }
 
-// Collect ends the remaining processes of a run, and deletes the run. The client need not be attached.
+// Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace requests the grace period from the run's limits.
+// ownGrace as the grace period of a request selects the period in the run's Limits.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {
@@ -336,14 +338,14 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb makes a program that calls Inside print its protocol version.
+	// versionVerb is the argument with which Inside prints the protocol version.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )
 
-// Small returns options that start runners on this machine with the small program at path, which needs a quarter of
-// ductor's memory. The options contain an open descriptor of the program, so a replaced file does not change it. Small
-// returns an error if the file is missing or its protocol version differs.
+// Small returns options that use the program at path as the runner on this machine, instead of ductor itself. That
+// small program needs a quarter of ductor's memory. Small opens the file, so that a replacement on disk has no effect.
+// It returns an error if the file is missing or its protocol version differs.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -356,8 +358,8 @@ func Small(ctx context.Context, path string) (Options, error) {
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// CheckVersion returns an error if a program does not support the protocol version Version. The program's main function
-// must call Inside. If the program supports another version, the error is a *VersionError.
+// CheckVersion runs a program whose main function calls Inside, and returns an error unless it supports the protocol
+// version Version. If the program supports another version, the error is a *VersionError.
 func CheckVersion(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
@@ -382,7 +384,7 @@ func (o Options) SmallProgram() string {
 	return o.file.Name()
 }
 
-// commandLine returns a runner's command line with a readable program name, for lists of processes.
+// commandLine puts a readable program name before args, for tools such as ps.
 func commandLine(args []string) []string {
 	name := "ductor"
 	if len(args) > 0 && args[0] == run {

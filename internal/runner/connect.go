@@ -22,18 +22,18 @@ type link struct {
 	seq     uint64
 	pending map[uint64]chan reply
 	lost    chan struct{} // closed when the connection has broken
-	cause   error         // why it broke; valid once lost is closed
+	cause   error         // why the connection broke; valid once lost is closed
 }
 
-// connect returns the connection to the runner. It connects if necessary. If no runner is running on this machine and
-// effort is AsIs, it returns errNoRunner.
+// connect returns the client's connection to the runner, and connects if necessary. effort limits the steps that it may
+// take. With AsIs, it returns errNoRunner if no runner is running on this machine.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
 		return l, nil
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // creating an environment may take minutes, so linking is not held
+	if c.remote != nil { // this may create an environment and take minutes, so linking is not locked yet
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -59,7 +59,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 		return nil, err
 	}
 	if err := errors.Join(c.reattach(ctx, l), c.offerTools(ctx, l)); err != nil {
-		_ = l.conn.Close() // the next connection attaches to the runs again
+		_ = l.conn.Close() // the next connect tries again
 		return nil, err
 	}
 	c.mu.Lock()
@@ -68,7 +68,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	return l, nil
 }
 
-// currentLink returns the connection, or nil if there is none or it has broken.
+// currentLink returns the connection, or nil if no connection exists or it has broken.
 func (c *Client) currentLink() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,15 +83,14 @@ func (c *Client) currentLink() *link {
 	}
 }
 
-// newLink returns a link and starts receiving messages.
 func (c *Client) newLink(conn net.Conn) *link {
 	l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
 	c.life.Go(func() { c.receive(l) })
 	return l
 }
 
-// greet connects to a runner on this machine and sends hello. With Options.Upgrade it upgrades a runner of another
-// build.
+// greet connects to a runner on this machine and sends hello. If Options.Upgrade is set, it first upgrades a runner of
+// another build.
 func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -120,8 +119,7 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// accept returns the connection if the runner answered hello and has the same protocol version. Otherwise it closes the
-// connection.
+// accept checks a reply to hello. It closes the connection if hello failed or the runner has another protocol version.
 func (l *link) accept(r reply, err error) (*link, error) {
 	if err == nil && r.Version != Version {
 		err = &VersionError{Client: Version, Runner: r.Version}
@@ -133,7 +131,7 @@ func (l *link) accept(r reply, err error) (*link, error) {
 	return l, nil
 }
 
-// path returns the path of the runner's program for another process.
+// path returns the path of the runner's program in a form that another process can open.
 func (c *Client) path() string {
 	if path := c.opts.Command[0]; path != "/proc/self/exe" {
 		return path
@@ -141,7 +139,7 @@ func (c *Client) path() string {
 	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
 }
 
-// dial connects to the socket. It starts a runner if there is none.
+// dial connects to the runner's socket. Unless effort is AsIs, it starts a runner if none is running.
 func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	for {
 		conn, err := dialSocket(ctx, c.dir)
@@ -165,7 +163,6 @@ func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	}
 }
 
-// dialSocket connects to the runner of a directory.
 func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	path, done, err := shortPath(dir)
 	if err != nil {
@@ -176,8 +173,8 @@ func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// spawn starts a runner in a separate session, with a minimal environment. It returns when the runner's socket exists,
-// or when the runner exits because another runner serves the directory.
+// spawn starts a runner in its own session, with a minimal environment. It returns when the runner has created its
+// socket, or when the new process has exited, for example because another runner already serves the directory.
 func (c *Client) spawn(ctx context.Context) error {
 	c.reap()
 	ready, theirs, err := os.Pipe()
@@ -202,7 +199,7 @@ func (c *Client) spawn(ctx context.Context) error {
 	c.pids = append(c.pids, pid)
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
-	_, _ = ready.Read(make([]byte, 1)) // a runner without a socket closes the pipe
+	_, _ = ready.Read(make([]byte, 1)) // a runner that exits closes the pipe
 	return nil
 }
 
@@ -273,7 +270,7 @@ func (c *Client) receive(l *link) {
 	}
 }
 
-// leaveWait limits how long a leaving client waits until the runner has handled its requests.
+// leaveWait limits how long Close waits until the runner has handled the client's requests.
 const leaveWait = 500 * time.Millisecond
 
 // leave tells the runner that no more requests follow, waits until the runner closes its side, and closes the
@@ -288,7 +285,7 @@ func (l *link) leave() {
 	_ = l.conn.Close()
 }
 
-// isCurrent reports whether the link is the client's connection. It waits for a connection in progress.
+// isCurrent reports whether l is the client's connection. If a connect is in progress, it waits for its result.
 func (c *Client) isCurrent(l *link) bool {
 	c.linking.Lock()
 	defer c.linking.Unlock()
@@ -297,8 +294,8 @@ func (c *Client) isCurrent(l *link) bool {
 	return c.link == l
 }
 
-// awaitClose waits until the connection to a leaving runner breaks. It gives up soon, because a runner that cannot
-// upgrade stays.
+// awaitClose waits until a runner that is about to exit or upgrade closes the connection. It waits only for
+// relinkPause, because a runner whose upgrade fails does not close the connection.
 func (l *link) awaitClose(ctx context.Context) {
 	select {
 	case <-l.lost:
@@ -307,14 +304,14 @@ func (l *link) awaitClose(ctx context.Context) {
 	}
 }
 
-// pendingReply is a request that was sent. A single goroutine waits for its reply.
+// pendingReply is a request that was sent and whose reply was not read. Only one goroutine may wait for the reply.
 type pendingReply struct {
 	l      *link
 	seq    uint64
 	answer chan reply
 }
 
-// post sends a request.
+// post sends a request without waiting for the reply.
 func (l *link) post(q request, body []byte) pendingReply {
 	p := pendingReply{l: l, answer: make(chan reply, 1)}
 	l.mu.Lock()
@@ -358,7 +355,8 @@ func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 	return l.post(q, body).reply(ctx)
 }
 
-// ask sends an idempotent request and waits for its reply. It repeats the request if the connection breaks.
+// ask sends a request and waits for its reply. The request must be idempotent, because ask repeats it if the connection
+// breaks.
 func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, error) {
 	for {
 		l, err := c.reach(ctx, effort)

@@ -11,19 +11,20 @@ import (
 
 const (
 	growthEvery     = 100 * time.Millisecond // interval of checks while a journal grows
-	fastGrowthEvery = 10 * time.Millisecond  // interval after more than fastGrowth since the last check
+	fastGrowthEvery = 10 * time.Millisecond  // interval if a journal grew by more than fastGrowth since the last check
 	fastGrowth      = 8 << 20
 	scarceEvery     = time.Second // interval while the disk is full
 )
 
-// growthWatch checks journals while they grow. It sleeps while no journal grows. Safe for concurrent use.
+// growthWatch limits the size of journals. It checks a journal periodically only while the journal grows. Safe for
+// concurrent use.
 type growthWatch struct {
-	watcher *inotify.Watcher // if nil, all journals are checked all the time
+	watcher *inotify.Watcher // if nil, all journals are checked periodically
 	dir     string
 	wakes   chan struct{}
 
 	mu      sync.Mutex
-	growing map[*agent]bool // true while growing; false while the watcher waits for the next write
+	growing map[*agent]bool // true: check periodically; false: wait until the watcher reports a write
 }
 
 func newGrowthWatch(dir string) *growthWatch {
@@ -34,7 +35,6 @@ func newGrowthWatch(dir string) *growthWatch {
 	return &growthWatch{watcher: w, dir: dir, wakes: make(chan struct{}, 1), growing: map[*agent]bool{}}
 }
 
-// add starts to check a journal.
 func (g *growthWatch) add(a *agent) {
 	g.mu.Lock()
 	g.growing[a] = true
@@ -48,7 +48,7 @@ func (g *growthWatch) remove(a *agent) {
 	delete(g.growing, a)
 }
 
-// serve limits the size of the watched journals until ctx is done.
+// serve checks the journals until ctx is done.
 func (g *growthWatch) serve(ctx context.Context) {
 	var served sync.WaitGroup
 	defer served.Wait()
@@ -125,12 +125,13 @@ func (g *growthWatch) arm(a *agent) bool {
 type growth struct {
 	grew   int64 // bytes since the last check
 	scarce bool  // the disk is full
-	time   bool  // whether journal.times has a new entry
-	offset int64 // offset in the new entry
+	time   bool  // journal.times has a new entry: offset and at
+	offset int64
 	at     int64
 }
 
-// check detects output since the last check. It records the time of the output, from the file's modification time.
+// check detects output since the last check. It records when the output was written, using the file's modification
+// time.
 func (j *journal) check() (g growth) {
 	out, outErr := j.out.Stat()
 	stderr, errErr := j.err.Stat()
@@ -155,7 +156,8 @@ func (j *journal) check() (g growth) {
 	return g
 }
 
-// thin removes every second entry if times is too long, and doubles the interval of new entries.
+// thin limits the length of times. If times is too long, thin removes every second entry and doubles the minimum
+// interval between new entries.
 func (j *journal) thin() {
 	if len(j.times) < 2*maxTimes {
 		return
@@ -176,8 +178,8 @@ func (a *agent) checkJournal() growth {
 	return g
 }
 
-// enforceJournal checks an agent's journal, and enforces its limits. It returns the time until the next check, or 0 if
-// the journal is not growing.
+// enforceJournal checks an agent's journal and enforces its size limit. It returns the time until the next check, or 0
+// if the journal is not growing.
 func (a *agent) enforceJournal() time.Duration {
 	g := a.checkJournal()
 	if g.grew == 0 && !g.scarce {

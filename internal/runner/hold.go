@@ -28,28 +28,29 @@ const (
 	holdGrace = 8 * time.Second
 	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second
-	// storeFD is the descriptor of the connection to the fdstore.Store, in a runner that Hold started.
+	// storeFD is the descriptor of the connection to the fdstore.Store. Hold passes it to the runner that it starts.
 	storeFD = 4
-	// connectFor is how long Connect tries to reach a runner. Hold may be restarting the runner.
+	// connectFor is how long Connect tries to reach a runner. It must try for a while, because Hold may be restarting
+	// the runner.
 	connectFor = 10 * time.Second
-	// readyThreads is the number of threads that a runner in a container creates at its start. Later, the container's
-	// limit of processes may prevent a new thread, and the Go runtime would exit.
+	// readyThreads is the number of threads that a runner in a container creates when it starts. If a thread were
+	// needed later and the container had reached its process limit, the Go runtime would abort the runner.
 	readyThreads = 12
 )
 
-// Verbs of Inside.
+// Commands of the small runner program: the first argument of Inside.
 const (
-	// Hold runs as the first process of a container, and the container ends with it. It starts a runner, restarts a
-	// dead runner, and reaps orphans, until a signal stops it.
+	// Hold makes the program the first process of a container. It starts a runner, restarts a dead runner, and reaps
+	// orphaned processes, until SIGTERM or SIGINT. Its exit ends the container.
 	Hold = "hold"
-	// Connect connects a client outside of the container to the runner. It copies bytes between its standard input and
-	// output and the runner's socket.
+	// Connect lets a client outside of the container talk to the runner: it copies bytes between the runner's socket
+	// and its own standard input and output.
 	Connect = "connect"
 	run     = "run" // runs Main
 )
 
-// Inside runs a verb of the small runner program, in a container or, for Small, on this machine. args are a verb and
-// root=DIR. Hold also accepts program=ID; see Main. Inside returns the exit code.
+// Inside is the main function of the small runner program, which runs in containers and, with Small, on this machine.
+// args are a command and root=DIR. Hold also accepts program=ID; see Main. Inside returns the exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])
@@ -110,7 +111,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner, and serves the stored inputs to it.
+// startHeld starts a runner and connects it to inputs. The runner gets the descriptors of the previous runner from
+// there, and stores its own.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -131,7 +133,7 @@ func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("start a runner: %w", err), unix.Close(pair[0]))
 	}
-	go inputs.Serve(pair[0]) // ends when the runner exits
+	go inputs.Serve(pair[0]) // returns when the runner exits
 	return pid, nil
 }
 
@@ -155,7 +157,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel kills this process as late as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel protects this process as much as the runner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -167,8 +169,8 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		case <-time.After(10 * connectRetry):
 		}
 	}
-	signal.Ignore(syscall.SIGTERM) // the runner sends final messages when the container stops
-	go func() {                    // ends with the process
+	signal.Ignore(syscall.SIGTERM) // when the container stops, the runner still sends final messages
+	go func() {                    // runs until the process exits
 		_, _ = io.Copy(conn, in)
 		_ = conn.Close() // the client has left
 	}()
@@ -179,15 +181,16 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// If a container runs out of memory, the kernel should kill agents and not the runner, which can report the kill. So
-// agents have a higher oom_score_adj, by expendableBy thousandths of the memory. See proc_pid_oom_score_adj(5).
+// If a container runs out of memory, the kernel should kill an agent rather than the runner, so that the runner can
+// report it. Agents therefore have a higher oom_score_adj than the runner, by expendableBy. See
+// proc_pid_oom_score_adj(5).
 const (
 	expendableBy   = 50
 	maxOOMScoreAdj = 1000
 )
 
 // expendable returns the oom_score_adj of processes that the kernel should kill before this process. It returns nil if
-// it is unknown.
+// the score of this process is unknown.
 func expendable() []byte {
 	raw, _ := os.ReadFile(fork.OOMFile) // on an error it is empty
 	own, err := strconv.Atoi(strings.TrimSpace(string(raw)))
@@ -197,15 +200,15 @@ func expendable() []byte {
 	return strconv.AppendInt(nil, int64(min(own+expendableBy, maxOOMScoreAdj)), 10)
 }
 
-// prepareForContainer prepares a runner in a container. It reads outputs for clients, because they cannot open the
-// files.
+// prepareForContainer prepares a runner in a container. Clients outside cannot open the output files, so the runner
+// reads the files and sends the output.
 func (s *server) prepareForContainer() {
 	if w, err := inotify.New(); err == nil { // on failure, outputs are polled
 		s.files.watcher = w
 		s.wg.Go(w.Serve)
 	}
 	s.agents.OOMScoreAdj = expendable()
-	s.inputs, _ = s.store.All() // on failure, only adopted runs lack their inputs
+	s.inputs, _ = s.store.All() // on failure, only agents of the previous runner lack their inputs
 	var there, all sync.WaitGroup
 	there.Add(readyThreads)
 	for range readyThreads {

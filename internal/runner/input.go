@@ -14,7 +14,7 @@ import (
 
 // input is an agent's standard input. It runs one write at a time.
 type input struct {
-	end *os.File // our end of the socket; nil if it could not be recovered
+	end *os.File // the runner's end of the socket; nil if it could not be recovered
 
 	mu     sync.Mutex // held during a write
 	state  sync.Mutex
@@ -23,8 +23,8 @@ type input struct {
 	closed bool
 }
 
-// newInput creates a socket pair. agents[0] becomes the agent's standard input. agents[1] is a duplicate of our end.
-// The agent keeps it, so that the socket survives the runner.
+// newInput creates a socket pair for an agent's standard input. agents[0] becomes the agent's descriptor 0. The agent
+// also inherits agents[1], a duplicate of the runner's end, so that the socket survives the runner.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -44,10 +44,11 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput recovers our end of an adopted agent's socket. kept is a stored descriptor of that end. If kept is zero,
-// recoverInput copies the descriptor from the agent. If the kernel forbids that, the input has no end.
-func recoverInput(pid int, inode uint64, kept int) *input {
-	fd := kept
+// recoverInput recovers the runner's end of the input of an agent that a previous runner started. stored is a
+// descriptor of that end from an fdstore.Store. If stored is 0, recoverInput duplicates the descriptor of the agent. If
+// the kernel forbids that, the returned input has no end, and writes to it fail.
+func recoverInput(pid int, inode uint64, stored int) *input {
+	fd := stored
 	if fd == 0 {
 		pidfd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -59,7 +60,7 @@ func recoverInput(pid int, inode uint64, kept int) *input {
 		}
 	}
 	if got, err := inodeOf(fd); err != nil || got != inode || unix.SetNonblock(fd, true) != nil {
-		_ = unix.Close(fd) // the agent replaced it by another file
+		_ = unix.Close(fd) // the agent reused the descriptor number for another file
 		return &input{}
 	}
 	return &input{end: os.NewFile(uintptr(fd), "input")}
@@ -71,7 +72,7 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
-// write writes all of p. It calls begun before the first byte, and done after the last byte.
+// write writes all of p. It calls begun before the first byte, and done with the number of written bytes afterwards.
 func (i *input) write(p []byte, begun func(), done func(n int64)) (position int64, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -108,14 +109,13 @@ func (i *input) position() int64 {
 	return i.sent
 }
 
-// fillInfo fills in the fields of info about the input.
 func (i *input) fillInfo(info *Info) {
 	i.state.Lock()
 	defer i.state.Unlock()
 	info.InputEnd, info.InputTorn, info.InputClosed = i.sent, i.torn, i.closed
 }
 
-// closeWrite closes the agent's input. first is false if the input was already closed.
+// closeWrite closes the agent's input, so that the agent reads EOF. first is false if the input was already closed.
 func (i *input) closeWrite() (first bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -142,8 +142,8 @@ func (i *input) close() {
 	_ = i.end.Close()
 }
 
-// writeInput writes to the agent's input. It logs the start and the end of the write, so that the next runner detects
-// an interrupted write.
+// writeInput writes to the agent's input. It logs the start and the end of the write, so that after a crash the next
+// runner knows that a write was interrupted.
 func (a *agent) writeInput(seq uint64, p []byte) (position int64, err error) {
 	return a.in.write(p, func() { a.appendLog(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
 		if n == int64(len(p)) {

@@ -14,15 +14,17 @@ import (
 )
 
 const (
-	// ahead is the space that is reserved beyond the end of a journal, so that a full disk does not interrupt a write.
+	// ahead is the disk space that the runner reserves beyond the end of a journal, so that a full disk does not
+	// interrupt a write.
 	ahead = 4 << 20
-	// aheadLow is the reserved space below which the runner reserves more. If the disk has no room even for a quarter
-	// of aheadLow, the runner ends the agent.
+	// aheadLow is the reserved space below which the runner reserves more. If even aheadLow/4 cannot be reserved, the
+	// runner ends the agent.
 	aheadLow = 2 << 20
-	// pauseLag is how far ahead of its reader an agent is paused. resumeLag is how far ahead it continues.
+	// The runner pauses an agent when more than pauseLag bytes of its output are unread, and resumes it below
+	// resumeLag.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// maxStderr is the size of standard error at which the runner frees all of it except the last keepStderr bytes.
+	// maxStderr is the size at which the runner frees the stored standard error, except for its last keepStderr bytes.
 	maxStderr  = 1 << 20
 	keepStderr = 64 << 10
 	maxTimes   = 4096
@@ -36,7 +38,7 @@ type journal struct {
 	mu        sync.Mutex
 	size      int64 // at the last check
 	errSize   int64
-	allocated int64 // space is reserved up to this offset
+	allocated int64 // disk space is reserved up to this offset
 	freed     int64 // output before this offset is freed
 	errFreed  int64
 	read      int64 // offset up to which the owner has read
@@ -45,17 +47,17 @@ type journal struct {
 	room      room
 }
 
-// room is the ability of a journal to grow.
+// room is the state of the disk space for a journal.
 type room int
 
 const (
 	plenty   room = iota
 	scarce        // the disk is full
-	released      // the files are closed, and other files may have their descriptors
+	released      // the files are closed; their descriptor numbers may belong to other files
 )
 
-// openJournal opens or creates the files of a run. It reserves space for a new journal before its agent writes, so that
-// an agent that fills the disk does not break its own output.
+// openJournal opens or creates the files of a run. For a new journal it reserves space before the agent starts. Output
+// then still fits if the agent itself fills the disk.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
 	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -70,15 +72,16 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	return j, nil
 }
 
-// enforceLimit reserves space, and limits the journal to the size most, not counting output that the owner has not
-// read. It returns true if the disk is full and nothing more can be freed.
-func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
+// enforceLimit frees old output so that at most limit bytes remain. If a client owns the run, it does not free output
+// that the client has not read. It then reserves space for more output. full is true if the disk is full and nothing
+// more can be freed.
+func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.room == released {
 		return false
 	}
-	bound := j.size - most
+	bound := j.size - limit
 	if owned {
 		bound = min(bound, j.read)
 	}
@@ -90,7 +93,7 @@ func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 		return false
 	}
 	err := j.reserve(ahead)
-	// Free output that is needed only by a client that reads the output again.
+	// On a full disk, also free output that only a second reading would need.
 	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
@@ -106,10 +109,10 @@ func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 	return j.room == scarce && j.allocated-j.size < aheadLow/4
 }
 
-// reserve reserves space beyond the end.
+// reserve reserves room bytes of disk space beyond the end of the output.
 func (j *journal) reserve(room int64) error {
 	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, room)
-	// Some file systems do not support this.
+	// Some file systems do not support fallocate.
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		j.allocated = max(j.allocated, j.size+room)
 		return nil
@@ -117,17 +120,17 @@ func (j *journal) reserve(room int64) error {
 	return err
 }
 
-// reserveSome reserves as much space as possible on a disk with less free space than ahead, if that is enough for an
-// agent to run.
+// reserveSome reserves as much as the disk allows if it has less free space than ahead. It does not try less than
+// aheadLow/4, which would not be enough for an agent.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
 }
 
-// free frees the output before offset.
 func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
-// punch makes a hole in a file up to the offset to. It returns the offset up to which the hole reaches.
+// punch turns the range from..to of a file into a hole, which frees its disk space. It returns the end of the freed
+// range.
 func punch(f *os.File, from, to int64) (done int64) {
 	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
 		to-from) != nil {
@@ -136,7 +139,7 @@ func punch(f *os.File, from, to int64) (done int64) {
 	return to
 }
 
-// freeOutput frees the output before offset, and standard error.
+// freeOutput frees the output before offset, and all of standard error.
 func (j *journal) freeOutput(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,7 +159,7 @@ func (j *journal) setRead(offset int64) {
 	j.read = offset
 }
 
-// lag returns how far the agent is ahead of its reader.
+// lag returns the number of bytes that the agent has written and the client has not read.
 func (j *journal) lag() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,10 +185,10 @@ func (j *journal) stderr() string {
 	}
 	buf := make([]byte, min(info.Size(), stderrTail))
 	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // a short read is fine
-	return string(bytes.TrimLeft(buf[:n], "\x00"))         // removes the freed beginning
+	return string(bytes.TrimLeft(buf[:n], "\x00"))         // a freed range reads as zeros
 }
 
-// copyTimes returns offsets and times in turn.
+// copyTimes returns a copy of times, in which offsets and times alternate.
 func (j *journal) copyTimes() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -211,14 +214,14 @@ func (j *journal) close() {
 }
 
 const (
-	// preparedDir is the directory with the files of the next run. Its name is not a valid run ID.
+	// preparedDir is the directory that is prepared for the next run. Its name is not a valid run ID.
 	preparedDir = ".next"
-	// prepareAfter is a pause between the start of an agent and the creation of the files for the next run. Without the
-	// pause, the creation would slow the starting agent down.
+	// prepareAfter is a pause between the start of an agent and the preparation of the next run. Without the pause, the
+	// preparation would slow the agent's start down.
 	prepareAfter = 50 * time.Millisecond
 )
 
-// runFiles are the files of a run that stay open while the runner manages the run.
+// runFiles are the files of a run that the runner keeps open.
 type runFiles struct {
 	log *os.File
 	out *journal
@@ -241,7 +244,7 @@ func (f runFiles) close() {
 	f.out.close()
 }
 
-// makeRunFiles creates the directory of a run with its files.
+// makeRunFiles creates the directory of a run and its files.
 func makeRunFiles(dir string) (runFiles, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
@@ -259,8 +262,8 @@ func makeRunFiles(dir string) (runFiles, error) {
 	return f, nil
 }
 
-// prepared is a directory with files that the runner creates in advance for the next run. On some file systems creating
-// a file takes a millisecond, which is longer than the rest of a start. Safe for concurrent use.
+// prepared is a directory with files that the runner creates in advance for the next run. On some file systems,
+// creating a file takes a millisecond, which is longer than all other steps of a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
 	state preparing
@@ -268,10 +271,8 @@ type prepared struct {
 	at    time.Duration // time since boot at which to create the directory
 }
 
-// preparing is the state of the directory for the next run.
 type preparing int
 
-// States of the prepared directory.
 const (
 	notPrepared preparing = iota
 	isPrepared
@@ -291,8 +292,8 @@ func (f runFiles) linked() bool {
 	return true
 }
 
-// claim returns the files of a run in a new directory: the prepared directory, renamed, or a directory that it creates.
-// The error matches fs.ErrExist if the ID is in use.
+// claim returns the open files of a new run. It uses the prepared directory if one exists, and otherwise creates a
+// directory. The error matches fs.ErrExist if the ID is in use.
 func (p *prepared) claim(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
 	files, err := p.rename(root, dir)
@@ -305,7 +306,6 @@ func (p *prepared) claim(root, id string) (runFiles, error) {
 	return makeRunFiles(dir)
 }
 
-// errNotPrepared means that no directory is prepared.
 var errNotPrepared = errors.New("no prepared run")
 
 // rename renames the prepared directory to dir. It returns EEXIST if dir exists. After any other error, no directory is
@@ -336,9 +336,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// prepareIfDue prepares a directory if p.at has passed and wanted returns true. It returns when to call it again. If it
-// cannot reserve enough space on the disk, it prepares nothing and tries again later, because only a start decides
-// whether the space is enough.
+// prepareIfDue prepares a directory if p.at has passed and wanted returns true. It returns when to call it again. If
+// the disk has too little space, it prepares nothing and tries again later.
 func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -365,7 +364,7 @@ func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bo
 	return p.at
 }
 
-// wait waits for the completion of a directory that is being created.
+// wait returns when no goroutine is creating or renaming the directory.
 func (p *prepared) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

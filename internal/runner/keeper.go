@@ -17,12 +17,12 @@ import (
 
 // action is the runner's next action for a run.
 type action struct {
-	end   string // reason for ending the agent, a By constant; empty: none
-	sweep bool   // whether to end the processes that the agent left
-	at    time.Duration
+	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
+	sweep bool          // whether to end the processes that the agent left behind
+	at    time.Duration // when to check again
 }
 
-// next returns the action that is due now, and when to check again. Times are since boot.
+// next returns the action that is due at the time now, and when to check again. Times are since boot.
 func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	d := action{at: now + checkEvery}
 	due := func(from, after time.Duration) bool {
@@ -43,7 +43,6 @@ func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	return d
 }
 
-// nextAction returns the runner's next action for the agent.
 func (a *agent) nextAction(now time.Duration) action {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +61,8 @@ func (a *agent) grace() time.Duration {
 	return a.Limits.Grace
 }
 
-// enforceDeadlines enforces deadlines until the runner may leave or a signal ends it.
+// enforceDeadlines ends agents at their deadlines. It returns when the runner should exit: when mayLeave allows it, or
+// after SIGTERM and the end of all agents.
 func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	var restedFrom time.Duration
 	for {
@@ -97,11 +97,11 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	}
 }
 
-// restAfter is how long the runner waits without an agent before it releases memory.
+// restAfter is how long the runner waits after the last agent has ended before it releases memory.
 const restAfter = 500 * time.Millisecond
 
-// releaseMemory releases memory once in each period without an agent. It returns when to call it again. from is the
-// start of the last period in which it released memory.
+// releaseMemory returns unused memory to the kernel, once per period without an agent. It returns when to call it
+// again. from is the start of the last period in which it returned memory; releaseMemory updates it.
 func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
@@ -117,8 +117,8 @@ func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Dura
 	return now + checkEvery
 }
 
-// prepare creates the files of the next run while a client is connected. It returns when to call it again. Without a
-// client, no run can start, and a user who deletes the directory of the runs must not find new files.
+// prepare creates the files of the next run. It does so only while a client is connected: without clients no run can
+// start, and a user may be deleting the directory. It returns when to call it again.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
 	return s.prepared.prepareIfDue(s.dir, now, func() bool {
 		s.mu.Lock()
@@ -127,17 +127,17 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// desertedIdle is how long a runner without an agent stays after its last client left. A client needs less time to
-// connect to a runner that it started.
+// desertedIdle is how long a runner without an agent waits after its last client left, before it exits. It is long
+// enough for a client to connect to a runner that it has just started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may exit. Otherwise it returns the time of the next check. If it returns true, no
+// mayLeave reports whether the runner may exit. If not, it returns the time of the next check. If it returns true, no
 // agent can start any more. The rules are:
 //   - While an agent runs or starts, the runner must not exit.
 //   - If its socket file is missing, the runner may exit at once.
-//   - A runner that Hold started does not exit for another reason.
-//   - Any other runner may exit after s.idle without an agent. If no client is connected and no process of an agent
-//     is left, desertedIdle is enough.
+//   - A runner that Hold started does not exit for any other reason.
+//   - Any other runner may exit after s.idle without an agent, or already after desertedIdle if no client is connected
+//     and no process of an agent is left.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
@@ -165,10 +165,10 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	return true, at
 }
 
-// endAll ends every agent after a signal to the runner. It notifies the clients before it returns.
+// endAll ends every agent, because a signal ends the runner. When it returns, the clients have been notified.
 func (s *server) endAll() {
 	s.mu.Lock()
-	s.starting = nil // the next runner ends a run that is starting now, by its mark
+	s.starting = nil // forbid new starts; the next runner ends a run that is starting now
 	s.mu.Unlock()
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
@@ -177,7 +177,7 @@ func (s *server) endAll() {
 	ending.Wait()
 }
 
-// sweep ends orphaned processes if no agent is left to which they might belong.
+// sweep ends orphaned processes, but only when all agents are gone, because they could belong to an agent.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
@@ -185,7 +185,7 @@ func (s *server) sweep() {
 	}
 }
 
-// orphans lists the runner's children that are not agents. It lists none while an agent is left.
+// orphans lists the runner's children that are not agents. It returns nothing while an agent is left.
 func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
 	s.reaping.Lock() // prevents a start
@@ -195,10 +195,10 @@ func (s *server) orphans() (ids []proctree.ID) {
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
 		unix.ECHILD) {
-		return nil // reading /proc takes longer than ending an agent
+		return nil // no children; Children reads /proc, which takes longer than ending an agent
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.store != 0 { // the first process inherited the children of the previous runner
+	if err == nil && s.store != 0 { // after the death of a runner, its children belong to the container's first process
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)
@@ -215,7 +215,7 @@ type children struct {
 	byPID   map[int]*agent // guarded by reaping
 }
 
-// reap reaps children until the runner leaves.
+// reap collects the exits of children until the runner leaves.
 func (s *server) reap(signals <-chan os.Signal) {
 	for {
 		for s.reapOne() {

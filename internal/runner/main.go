@@ -1,27 +1,29 @@
-// Package runner manages the agents of one environment. One process, the runner, starts agents, writes their input,
-// collects their exits, and ends their process trees. It enforces deadlines and limits while no client is connected. No
-// output passes through the runner: an agent appends its standard output to a regular file, the journal of the run. A
-// client opens this file and reads it as it grows. The package has both sides: Main is the runner, Client and Run are
-// the client.
+// Package runner manages the agents of one environment. An environment is this machine or a container. One process, the
+// runner, starts agents, writes their input, collects their exits, and ends their process trees. It enforces deadlines
+// and limits even while no client is connected. A run is one started agent with its processes, files and limits.
 //
-// A directory contains the runner's socket (sock, 0600), the lock of the runner, and a directory for each run:
+// Output does not pass through the runner: an agent appends its standard output to a regular file, the journal of the
+// run. A client opens this file and reads it as it grows. The package has both sides: Main is the runner, Client and
+// Run are the client.
+//
+// A directory contains the runner's socket (sock, 0600), a lock file that only one runner can hold, and a directory for
+// each run:
 //
 //	run.json  the command and settings of the run, without secrets and environment
 //	log       a line for each event: the agent's process, writes of input, times, the end
-//	out       standard output. Offsets stay valid; the head may be a hole
+//	out       standard output. Freed output becomes a hole at the start, so offsets stay valid
 //	err       the tail of standard error
 //
-// Outside of containers it also contains a directory for the next run, so that a start creates no files.
+// Outside of containers it also contains a prepared directory for the next run, so that a start creates no files.
 //
-// A runner that dies loses only exit codes: agents continue, and the next runner finds them by their directories. A
-// runner exits when no agent has run for some time, or when nothing runs and its last client has left. The next start
-// of an agent starts another runner.
+// If a runner dies, agents continue, and the next runner finds them by their directories. Only their exit codes are
+// lost. A runner exits when no agent has run for some time, or when nothing runs and its last client has left. The next
+// start of an agent starts another runner.
 //
-// Standard input is a socket pair. The agent has both ends open, so that the input survives the runner. The next runner
-// takes its end from the agent.
+// An agent's standard input is a socket pair. The agent has both ends open, so that the input survives the runner. The
+// next runner gets its end from the agent.
 //
-// The package is not a shell, a scheduler or a sandbox. It has no terminals, and knows nothing of conversations,
-// dialects or chats. It needs Linux but no cgo.
+// The package is not a shell, a scheduler or a sandbox, and has no terminals. It needs Linux but no cgo.
 package runner
 
 import (
@@ -49,17 +51,18 @@ import (
 )
 
 const (
-	smallHeap  = 20       // percent by which the heap of about a megabyte may grow
-	softMemory = 24 << 20 // bytes above which the collector runs more often
+	smallHeap  = 20       // GOGC: the heap has only about a megabyte
+	softMemory = 24 << 20 // GOMEMLIMIT in bytes
 	socketFile = "sock"
 	lockFile   = "lock"
 	readyFD    = 3 // pipe to which the runner writes once the socket exists
 )
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
-// has run for 15 minutes, or when nothing runs and no client is connected. If another runner serves the directory, Main
-// returns immediately. Errors that no client can receive are written to complaints. Optional args are:
-//   - idle=DURATION: another idle time
+// has run for 15 minutes, or when nothing runs and no client is connected. If another runner already serves the
+// directory, Main returns immediately. Main writes errors that it cannot send to a client to complaints. Optional args
+// are:
+//   - idle=DURATION: replaces the 15 minutes
 //   - program=ID: the identity of this program
 //   - store=FD: the connection to the fdstore.Store of Hold
 //   - lock=FD and listen=FD: the lock and the listener, after an upgrade
@@ -72,7 +75,7 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
-// reduceMemory reduces the memory of this process.
+// reduceMemory makes the Go runtime use little memory.
 func reduceMemory() {
 	debug.SetGCPercent(smallHeap)
 	debug.SetMemoryLimit(softMemory)
@@ -124,7 +127,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit our descriptors
+	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // for the agents
 	s := &server{dir: a.root, idle: a.idle, program: a.program, store: a.store,
 		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
 		starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
@@ -136,7 +139,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	s.group, _ = proctree.GroupParent("self") // on failure, agents are ended without control groups
+	s.group, _ = proctree.GroupParent("self") // on failure, the runner finds an agent's processes in other ways
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
@@ -159,7 +162,7 @@ func serve(args []string) error {
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // the client that started this runner may be gone
+		_, _ = ready.Write([]byte{1}) // an error means that this client has exited
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)
@@ -173,9 +176,10 @@ func serve(args []string) error {
 	return adoptErr
 }
 
-// becomeRunner makes this process the runner of the directory. It returns false if another process already is.
+// becomeRunner makes this process the runner of the directory. It returns false if another process already is the
+// runner.
 func (s *server) becomeRunner(a arguments) (ok bool, err error) {
-	if a.lock > 0 { // this process was the runner before its upgrade
+	if a.lock > 0 { // before an upgrade, this process was the runner already
 		for _, fd := range []int{a.lock, a.listen} {
 			unix.CloseOnExec(fd)
 		}
@@ -210,12 +214,12 @@ func (s *server) becomeRunner(a arguments) (ok bool, err error) {
 	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		return false, fmt.Errorf("create the socket: %w", err)
 	}
-	s.listener.SetUnlinkOnClose(false) // the path in /proc is valid only now; the next runner removes the socket
+	s.listener.SetUnlinkOnClose(false) // the path below /proc soon becomes invalid; the next runner removes the socket
 	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
 }
 
-// shortPath returns a path of the socket through an open directory, because the path of a socket may have at most 107
-// bytes.
+// shortPath returns a path of the socket in dir that fits into a socket address, which holds only 107 bytes. The path
+// leads through an open descriptor of dir. The caller must call done afterwards.
 func shortPath(dir string) (path string, done func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -224,7 +228,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
 }
 
-// programID returns the identity of a program's file. Different builds have different identities.
+// programID returns the identity of a program's file: its device, inode, size and modification time.
 func programID(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -233,12 +237,13 @@ func programID(path string) (string, error) {
 	return fmt.Sprintf("%x-%x-%x-%x", st.Dev, st.Ino, st.Size, st.Mtim.Nano()), nil
 }
 
-// quiesce is how long a write to an agent may delay an upgrade.
+// quiesce is how long an upgrade waits for a write to an agent that is in progress.
 const quiesce = 2 * time.Second
 
-// upgrade replaces this process by another program, which inherits the children and descriptors. If path is empty,
-// program contains the new program. Clients lose their connections, and find the new program at the same socket.
-// upgrade waits for writes to agents. If a write takes too long, it returns an error and changes nothing.
+// upgrade replaces this process with another program, which inherits the children and descriptors. If path is empty,
+// program contains the program file. Clients lose their connections, and find the new program at the same socket.
+// upgrade waits for writes to agents that are in progress. If one takes too long, upgrade returns an error and changes
+// nothing.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportEvery is the number of bytes after which a reader reports its offset to the runner.
+// reportEvery is the number of bytes after which a client reports to the runner how far it has read.
 const reportEvery = 8 << 20
 
-// Output is the agent's standard output. Only one goroutine may read. Other goroutines may call Gather and Hurry.
+// Output is an agent's standard output. Only one goroutine may read. Other goroutines may call Gather and Hurry.
 type Output struct {
 	run  *Run
 	from source
 	pace pace
 
 	offset   atomic.Int64
-	reported int64 // offset that the runner knows; only the reading goroutine uses it
+	reported int64 // offset that was last reported to the runner; only the reading goroutine uses it
 }
 
-// source is the origin of an Output: a file on this machine, or a runner elsewhere.
+// source provides the data of an Output: from a file on this machine, or from a runner elsewhere.
 type source interface {
-	// read reads output at an offset, and waits if there is none; see reader.read.
+	// read reads output at an offset, and waits until some is available; see reader.read.
 	read(p []byte, at int64) (int, error)
 	noteActivity()
-	// reportsOffset reports whether the Output must report its offset to the runner. A runner that sends the output
-	// knows the offset.
+	// reportsOffset reports whether the client must report to the runner how far it has read. A runner that sends the
+	// output itself knows that anyway.
 	reportsOffset() bool
 	close()
 }
@@ -103,51 +103,50 @@ func (o *Output) Read(p []byte) (int, error) {
 // reportRead reports to the runner up to which offset the client has read.
 func (c *Client) reportRead(id string, offset int64) {
 	if l := c.currentLink(); l != nil {
-		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // the next connection reports it again
+		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // reattach reports it, too
 	}
 }
 
-// Gather makes output in many small pieces arrive in batches from now on, at most 20 per second, so that the client
-// wakes up less often. Output after a silence, or in bulk, still arrives immediately.
+// Gather delays output that arrives in many small pieces, so that Read returns larger pieces, at most 20 per second.
+// The client then wakes up less often. Output after a pause, and large amounts of output, are not delayed.
 func (o *Output) Gather() { o.pace.on.Store(true) }
 
-// Hurry makes the next output arrive immediately. It also makes checks of the file frequent again.
+// Hurry makes Read return the next output without a delay. It also makes the reader check the file frequently again.
 func (o *Output) Hurry() {
 	o.from.noteActivity()
 	signalOnce(o.pace.urgent)
 }
 
 const (
-	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to
+	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// After paceFull large reads in a row, the output counts as bulk, and reads are not delayed for the time paceBulk.
-	// A read is large if it has paceBig bytes or fills the buffer.
+	// After paceFull large reads in a row, reads are not delayed for paceBulk. A read is large if it returns paceBig
+	// bytes or fills the buffer.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
-	// paceSpare is the number of reads that are not delayed after a silence.
+	// paceSpare is the number of small reads after a pause in the output that are not delayed.
 	paceSpare = 16
 )
 
-// pace delays reads of a stream of many small pieces, so that each read returns more. An agent that writes word by word
-// would otherwise wake ductor for each word. pace does not delay output after a silence, in bulk, or after Hurry. It is
-// off until Gather.
+// pace delays reads of a stream of many small pieces, so that each read returns more. Otherwise an agent that writes
+// word by word would wake ductor for each word. The methods have no effect before Output.Gather.
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	busy   time.Time // paceEvery later for each read that is not large
-	full   int       // number of large reads in a row
-	bulk   time.Time // end of the period without delays
+	busy   time.Time // moved forward by paceEvery for each small read
+	full   int       // number of large reads in a row so far
+	bulk   time.Time // reads before this time are not delayed, because output is arriving in bulk
 }
 
-// read records a read of n bytes into a buffer of size most.
-func (p *pace) read(n, most int) {
+// read records that a Read with a buffer of size capacity returned n bytes.
+func (p *pace) read(n, capacity int) {
 	if !p.on.Load() {
 		return
 	}
 	now := time.Now()
-	if n >= min(paceBig, most) {
+	if n >= min(paceBig, capacity) {
 		if p.full++; p.full >= paceFull {
 			p.bulk = now.Add(paceBulk)
 		}
@@ -160,7 +159,7 @@ func (p *pace) read(n, most int) {
 	p.busy = p.busy.Add(paceEvery)
 }
 
-// wait waits for the next moment to read, if the stream is busy.
+// wait delays the next read if the stream is busy. It returns early if gone is closed or after Hurry.
 func (p *pace) wait(gone <-chan struct{}) {
 	if !p.on.Load() {
 		return

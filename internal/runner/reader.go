@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// checkEarly is the interval of additional checks of a watched output, in case the file system does not report a
-	// write. The interval grows while no output comes. After lastCheckAfter there are no more checks.
+	// checkEarly is the first interval of additional checks of a file that inotify watches, in case the file system
+	// does not report a write. The interval grows while no output arrives. After lastCheckAfter without output, the
+	// checks stop.
 	checkEarly     = 500 * time.Millisecond
 	lastCheckAfter = 15 * time.Minute
 	// pollInterval is the interval of checks if the file system does not report writes.
 	pollInterval = 25 * time.Millisecond
-	// maxMissed is the number of unreported writes in a row after which the reader assumes that the file system reports
-	// no writes.
+	// maxMissed is the number of unreported writes in a row after which the reader assumes that the file system does
+	// not report writes at all.
 	maxMissed = 2
 )
 
-// reader reads an agent's output from its file as the file grows. Clients on this machine use it, and the runner uses
-// it for clients elsewhere. Only one goroutine may read.
+// reader reads an agent's output from its file as the file grows. A client uses it for a file on its own machine. The
+// runner uses it to send output to clients on other machines. Only one goroutine may read.
 type reader struct {
 	file  *os.File
 	path  string
@@ -45,11 +46,11 @@ type reader struct {
 	active atomic.Int64 // time of the last input or output, in nanoseconds since 1970
 }
 
-// noteActivity records activity, so that checks become frequent again.
+// noteActivity makes the additional checks frequent again.
 func (r *reader) noteActivity() { r.active.Store(time.Now().UnixNano()) }
 
-// read reads the output at an offset, and waits if there is none. It returns *LostError if output is missing, io.EOF at
-// the end of the output, and ErrDetached after the reader detached.
+// read reads the output at an offset, and waits until some is available. It returns *LostError if output is missing,
+// io.EOF at the end of the output, and ErrDetached after the reader detached.
 func (r *reader) read(p []byte, at int64) (int, error) {
 	for looked := false; ; {
 		n, err := r.readAvailable(p, at)
@@ -65,7 +66,7 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 	}
 }
 
-// readAvailable reads available output. It returns 0, nil if there is none yet.
+// readAvailable reads output without waiting. It returns 0, nil if none is available yet.
 func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	ended := false
 	select {
@@ -91,22 +92,23 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	case ended:
 		return 0, io.EOF
 	}
-	if size := r.size(at); size < at { // a program truncated its output
+	if size := r.size(at); size < at { // a process of the agent truncated the file
 		return 0, &LostError{From: size, To: at, Damaged: true}
 	}
 	return 0, nil
 }
 
-// size returns the current size of the file, or the argument otherwise if the size is unknown.
-func (r *reader) size(otherwise int64) int64 {
+// size returns the current size of the file, or fallback if the size is unknown.
+func (r *reader) size(fallback int64) int64 {
 	info, err := r.file.Stat()
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	return info.Size()
 }
 
-// firstKept returns the offset of the first byte, from at on, that is not freed. p is the output that was read at at.
+// firstKept returns the offset of the first byte that is not freed, starting at the offset at. p is the data that was
+// read there.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -121,15 +123,15 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if err != nil || data <= at { // the agent printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // its first bytes may be freed too, because a hole covers only whole blocks
+	block := make([]byte, 4<<10) // the first bytes here may be freed too, because a hole covers only whole blocks
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a write or for the next check. looked is true if the check came first.
+// wait waits for a write or for the next additional check. looked is true if the check is due.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
-	if r.size(at) != at { // written before the watch was armed
+	if r.size(at) != at { // a write happened before arm
 		return false, nil
 	}
 	var look <-chan time.Time
@@ -147,15 +149,15 @@ func (r *reader) wait(at int64) (looked bool, err error) {
 	return looked, err
 }
 
-// writeWatch tracks whether the file system reports writes. Safe for concurrent use.
+// writeWatch watches files for writes, and detects if the file system does not report them. Safe for concurrent use.
 type writeWatch struct {
 	watcher *inotify.Watcher // nil if inotify is not available
 
 	mu     sync.Mutex
-	missed int // number of checks in a row that found an unreported write
+	missed int // number of unreported writes in a row that additional checks found
 }
 
-// arm makes the next write wake a reader. It returns the interval of additional checks.
+// arm makes the next write to the file wake the reader. It returns the interval of additional checks.
 func (a *writeWatch) arm(r *reader) (every time.Duration) {
 	if a.watcher == nil || a.watcher.Arm(r.path, r.wakes, func() { a.reported(r.wakes) }) != nil {
 		return pollInterval
@@ -175,7 +177,8 @@ func (a *writeWatch) reported(wakes chan<- struct{}) {
 	signalOnce(wakes)
 }
 
-// recordMissed records that a check found an unreported write, unless the watch has just reported the write.
+// recordMissed records that an additional check found a write that inotify has not reported. If the report has arrived
+// in the meantime, recordMissed does nothing.
 func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,12 +187,12 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	}
 }
 
-// pull reads output for a client that cannot open the journal. It waits if there is none.
+// pull reads output for a client that cannot open the journal. It waits until some is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	a.mu.Lock()
 	owned := a.owner == c
 	a.mu.Unlock()
-	if owned { // the client has all output before the offset
+	if owned { // the client has received everything before this offset
 		a.out.setRead(q.Offset)
 		a.updateFlow()
 	}

@@ -24,7 +24,7 @@ const (
 	errFile    = "err"
 )
 
-// record is the content of run.json: the properties of a run that are known before its agent starts.
+// record is the content of run.json: the facts about a run that are known before its agent starts.
 type record struct {
 	Version int               `json:"version"`
 	ID      string            `json:"id"`
@@ -64,20 +64,19 @@ func (r record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, r.ID, recordFile), append(raw, '\n'), 0o600)
 }
 
-// Kinds of lines in a run's log, with their fields.
+// Kinds of lines in a run's log. The comments list the fields of a line.
 const (
 	lineAgent  = "agent"  // PID, start time
-	lineBegin  = "begin"  // request, number of bytes: start of a write to the input
-	lineEnd    = "end"    // number of bytes: end of the write
+	lineBegin  = "begin"  // start of a write to the input: number of the request, number of bytes
+	lineEnd    = "end"    // end of the write: number of bytes
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
-	lineAge    = "age"    // time since boot from which the age counts, in nanoseconds; limits
+	lineAge    = "age"    // start of Limits.MaxAge as time since boot, in nanoseconds; the Limits
 	lineBy     = "by"     // a By constant
 	lineFreed  = "freed"  // offset before which the output is freed
 	lineStatus = "status" // Status
 )
 
-// history is the content of a run's log.
 type history struct {
 	agent       proctree.ID
 	input       int64
@@ -91,7 +90,7 @@ type history struct {
 	status      *Status
 }
 
-// readHistory reads a log. It ignores an incomplete last line.
+// readHistory reads the log of a run. It ignores an incomplete last line.
 func readHistory(dir, id string) (h history, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, id, logFile))
 	if err != nil {
@@ -142,7 +141,7 @@ func (h *history) add(kind, rest string) {
 	}
 }
 
-// appendLog appends a line to the log. It ignores errors, because only the next runner would need the line.
+// appendLog appends a line to the run's log. It ignores errors, because only the next runner reads the log.
 func (a *agent) appendLog(kind string, fields ...any) {
 	line := []byte(kind)
 	for _, f := range fields {
@@ -172,7 +171,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// adoptAll adopts the runs of the previous runner.
+// adoptAll takes over the runs of the previous runner.
 func (s *server) adoptAll() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -188,8 +187,8 @@ func (s *server) adoptAll() error {
 	return errors.Join(errs...)
 }
 
-// adopt adopts a run of a dead runner. A run without an agent in its log never had a client, so adopt ends and deletes
-// it.
+// adopt takes over a run of the previous runner. If the log contains no agent, no client ever got the run, so adopt
+// ends and deletes it.
 func (s *server) adopt(id string) error {
 	rec, err := readRecord(s.dir, id)
 	h, logErr := readHistory(s.dir, id)
@@ -213,7 +212,8 @@ func (s *server) adopt(id string) error {
 	return nil
 }
 
-// continueWithoutClient updates the flow of an adopted agent if no client attaches in time.
+// continueWithoutClient resumes an agent that the previous runner may have stopped, if no client attaches within
+// reattachWithin.
 func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
@@ -223,7 +223,7 @@ func (a *agent) continueWithoutClient() {
 	}
 }
 
-// restorePhase sets the phase of an adopted agent.
+// restorePhase sets the phase of an agent that the previous runner started, from the log and the agent's process.
 func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {
@@ -249,8 +249,8 @@ func (a *agent) restorePhase(h history) {
 	}
 }
 
-// parentOf reports whether an agent is a child of this process, which may have started it before an upgrade. If so,
-// reap collects its exit.
+// parentOf reports whether an agent is a child of this process. This is possible after an upgrade, which changes the
+// program of the process. reap then collects the agent's exit.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()
@@ -275,7 +275,8 @@ func (s *server) abandon(id string, rec record) error {
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
 }
 
-// makeGroup creates the control group of a run below own. It returns no group if that fails.
+// makeGroup creates a control group for a run below the control group at the path own. It returns the zero Group if
+// that fails.
 func makeGroup(own, root, id string) proctree.Group {
 	name, err := groupName(root, id)
 	if own == "" || err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
@@ -298,8 +299,8 @@ func groupName(root, id string) (string, error) {
 	return prefix + id, err
 }
 
-// group returns the control group of the run. It returns no group if the record contains none, or one that is not
-// trustworthy.
+// group returns the control group of the run. It returns the zero Group if the record has none, or if the recorded path
+// does not belong to this run.
 func (r record) group(root string) proctree.Group {
 	name, err := groupName(root, r.ID)
 	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) ||
@@ -309,11 +310,11 @@ func (r record) group(root string) proctree.Group {
 	return proctree.Group{Path: r.Group}
 }
 
-// sweepGroups kills and removes the control groups of runs that no longer exist.
-func sweepGroups(root string, there func(id string) bool) error {
+// sweepGroups kills the processes in control groups of runs that no longer exist, and removes these groups.
+func sweepGroups(root string, exists func(id string) bool) error {
 	own, err := proctree.OwnGroup()
 	if err != nil {
-		return nil // there is no control group
+		return nil // this process has no control group
 	}
 	prefix, err := groupPrefix(root)
 	if err != nil {
@@ -325,7 +326,7 @@ func sweepGroups(root string, there func(id string) bool) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		if id, ours := strings.CutPrefix(e.Name(), prefix); ours && !there(id) {
+		if id, ours := strings.CutPrefix(e.Name(), prefix); ours && !exists(id) {
 			g := proctree.Group{Path: filepath.Join(own, e.Name())}
 			terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.In(g) }}
 			if err := terminator.End(0); err != nil {

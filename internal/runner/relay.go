@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// A relay connects a program in another environment to tools of the client. Lines of the program pass through the
-// runner's connection to the client.
+// A relay connects a program in the runner's environment to the tools that a client serves. The runner passes lines
+// between the program's connection and the client's connection.
 
-// toolServerRelay is the relay name with which a client announces that it serves tools.
+// toolServerRelay is a reserved relay name: with it, a client announces that it serves tools.
 const toolServerRelay = "serve"
 
-// maxLine limits a relayed line. relayBuffer limits the number of lines that wait for their reader.
+// maxLine limits the bytes of a line. relayBuffer limits the number of lines that wait for a slow program or tool
+// server.
 const (
 	maxLine     = 16 << 20
 	relayBuffer = 64
@@ -26,7 +27,8 @@ const (
 
 var errNoTools = errors.New("ductor serves no tools here now")
 
-// relay forwards a line: from the client to the program of the named relay, or from a program to the client.
+// relay forwards a line. A line from the client goes to the program at the other end of the named relay. A line from a
+// program goes to the client that serves tools. An empty line from the client closes the program's connection.
 func (s *server) relay(c *conn, name string, line []byte) error {
 	if name == toolServerRelay {
 		s.mu.Lock()
@@ -47,7 +49,8 @@ func (s *server) relay(c *conn, name string, line []byte) error {
 	return nil
 }
 
-// otherEnd returns the connection that receives the lines of c, or nil, and the name of the relay.
+// otherEnd returns the connection to which lines from c go, and the name of the relay. The connection is nil if the
+// other end is not connected.
 func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,9 +85,8 @@ func (s *server) endRelays(c *conn) {
 	}
 }
 
-// DialTools connects a program to the tools of the client of a directory's runner. The connection transports lines. If
-// no client serves tools, for example during a restart of ductor, DialTools returns an error, because lines would be
-// lost.
+// DialTools connects a program to the tools that a client of the runner in dir serves. The connection transports lines.
+// If no client serves tools now, for example because ductor is restarting, DialTools returns an error.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
@@ -128,14 +130,14 @@ func (f *frames) findTools(ctx context.Context) error {
 	err := f.send(request{Seq: 1, Op: opRelay}, nil)
 	for err == nil {
 		var r reply
-		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // other messages report the end of a run
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // other messages report ends of runs
 			return r.err()
 		}
 	}
 	return err
 }
 
-// toolRelays contains the relays of a client that serves tools.
+// toolRelays are the open relays of a client that serves tools.
 type toolRelays struct {
 	mu    sync.Mutex
 	serve func(net.Conn) // nil if the client serves no tools
@@ -147,8 +149,8 @@ type relayKey struct {
 	name string
 }
 
-// ServeTools makes serve handle connections from programs in the runner's environment. serve must close its connection.
-// The caller must call ServeTools before the client connects to a runner.
+// ServeTools sets the function that serves tools to programs in the runner's environment. The client calls serve with
+// each program's connection; serve must close it. Call ServeTools before the client connects to a runner.
 func (c *Client) ServeTools(serve func(net.Conn)) {
 	c.tools.mu.Lock()
 	defer c.tools.mu.Unlock()
@@ -173,7 +175,7 @@ func (c *Client) offerTools(ctx context.Context, l *link) error {
 	return nil // a runner of an older build does not support relays
 }
 
-// forward forwards a line to its relay. It ends a relay whose reader is too slow.
+// forward passes a line from a program to the goroutine that serves the program. It ends a relay whose buffer is full.
 func (t *toolRelays) forward(c *Client, l *link, r reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +201,7 @@ func (t *toolRelays) forward(c *Client, l *link, r reply) {
 	close(lines)
 }
 
-// endAll ends the relays of a broken connection.
+// endAll ends the relays of a broken connection to the runner.
 func (t *toolRelays) endAll(l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +213,7 @@ func (t *toolRelays) endAll(l *link) {
 	}
 }
 
-// serveRelay serves a relay until either side ends it.
+// serveRelay calls serve for a program, and passes lines in both directions until either side ends the relay.
 func (t *toolRelays) serveRelay(key relayKey, lines <-chan []byte, serve func(net.Conn)) {
 	ours, theirs := net.Pipe()
 	var wg sync.WaitGroup

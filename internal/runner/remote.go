@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// Remote is an environment whose runner and files are not on this machine, such as a container. The environment's first
-// process is Hold; see Inside. Safe for concurrent use.
+// Remote is an environment whose runner and files are not on this machine, such as a container. The first process in
+// the environment is Hold; see Inside. Safe for concurrent use.
 type Remote interface {
-	// Dial starts Connect in the environment. It returns Connect's standard input and output as a connection. ctx
-	// limits the start. An error that matches ErrNoEnvironment means that the environment does not exist, so no run can
-	// be alive. With Make, the error text is for users.
+	// Dial starts the program Connect in the environment, and returns Connect's standard input and output as a
+	// connection. ctx limits only the start. The error matches ErrNoEnvironment if the environment does not exist, so
+	// no run can be alive. If effort is Make, users see the text of the error.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
-	// Restart kills all processes in the environment, and starts the environment again.
 	Restart(ctx context.Context) error
 	// Program returns the identity of the program that should be the runner in the environment, and the path of its
 	// file on this machine. An empty identity means that any program is acceptable.
 	Program() (id, path string)
 }
 
-// Effort determines how much a client may do to reach a runner.
+// Effort limits the steps that a client may take to reach a runner.
 type Effort int
 
-// Effort values, from least to greatest.
+// The efforts, from least to greatest. Each includes the previous steps.
 const (
 	AsIs   Effort = iota // only connect to a running environment
 	Revive               // also start an existing environment
@@ -38,8 +37,8 @@ const (
 // ErrNoEnvironment means that an environment and its runs do not exist.
 var ErrNoEnvironment = errors.New("the environment does not exist")
 
-// LostEnvironmentError means that the connection to a run's environment is lost, permanently or for longer than
-// maxAway. The run may continue until it counts as orphaned.
+// LostEnvironmentError means that a client cannot reach the environment of its run any more, and has given up. The run
+// may continue until the runner ends it as an orphan.
 type LostEnvironmentError struct {
 	Err error // why the environment is unreachable
 }
@@ -50,23 +49,24 @@ func (e *LostEnvironmentError) Error() string {
 func (e *LostEnvironmentError) Unwrap() error { return e.Err }
 
 const (
-	// maxAway is how long another environment may be unreachable before its runs count as lost.
+	// maxAway is how long a client tries to reach a remote environment before it gives up its runs.
 	maxAway = 10 * time.Second
-	// greetWait is how long a runner in another environment may take to answer hello.
+	// greetWait is how long a runner in a remote environment may take to answer hello.
 	greetWait = 30 * time.Second
 	// maxPull is the size of a request for output.
 	maxPull = 128 << 10
 )
 
-// OpenRemote returns a client of the runs in another environment. The client connects when needed. The caller must
-// Close the client.
+// OpenRemote returns a client of the runs in a remote environment. The client connects when it needs to. The caller
+// must Close the client.
 func OpenRemote(r Remote) *Client {
 	c := newClient()
 	c.remote = r
 	return c
 }
 
-// reach returns a connection. With AsIs, it waits for an unreachable environment, at most maxAway.
+// reach returns a connection to the runner. If effort is AsIs and the environment is unreachable, it tries again until
+// maxAway has passed.
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
 		l, err := c.connect(ctx, max(effort, c.minEffort()))
@@ -83,8 +83,8 @@ func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// minEffort returns the effort for runs to which the client is attached. On this machine, starting a runner is always
-// allowed.
+// minEffort returns the minimum effort with which this client connects. A local client may always start a runner. A
+// remote client must not start a stopped environment without a reason.
 func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive
@@ -92,21 +92,22 @@ func (c *Client) minEffort() Effort {
 	return AsIs
 }
 
-// shouldGiveUp reports whether to stop reconnecting: the error is permanent, or the connection broke too long ago.
+// shouldGiveUp reports whether to stop reconnecting. That is so if the error is permanent, if the connection broke more
+// than maxAway ago, or if the client is local.
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
 		time.Since(broke) > maxAway
 }
 
-// giveUpRuns gives up all runs to which the client is attached.
 func (c *Client) giveUpRuns(err error) {
 	for _, r := range c.heldRuns() {
 		r.giveUp(err)
 	}
 }
 
-// giveUp marks the run's end as unknown, unless it is already known.
+// giveUp records that the client cannot learn how the run ended, unless it already knows that. It returns the error for
+// readers of the output.
 func (r *Run) giveUp(err error) error {
 	r.end.mu.Lock()
 	if r.end.lost == nil {
@@ -118,14 +119,14 @@ func (r *Run) giveUp(err error) error {
 	return lost
 }
 
-// pulled is the output of a run in another environment. The runner there sends new output. Only one goroutine may read.
+// pulled is a source that requests the output from a runner in a remote environment. Only one goroutine may read.
 type pulled struct {
 	run      *Run
 	buffered []byte        // received, but not yet read
-	next     *pendingReply // request for the next output, sent in advance
+	next     *pendingReply // request for the next output, sent before a Read needs it
 }
 
-func (p *pulled) noteActivity()       {} // the runner always has a waiting request
+func (p *pulled) noteActivity()       {} // the runner answers a waiting request immediately
 func (p *pulled) reportsOffset() bool { return false }
 func (p *pulled) close()              {}
 
@@ -140,7 +141,8 @@ func (p *pulled) read(buf []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// pull waits for output, or for the end of the connection.
+// pull waits for the answer to the next request for output, and stores the output. It returns nil without output if the
+// connection broke.
 func (p *pulled) pull(at int64) error {
 	r := p.run
 	if p.next == nil {
@@ -182,8 +184,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd sends a request that ends agents. If no process can be started in the environment, it first restarts the
-// environment, which ends the agents, too.
+// askToEnd sends a request that ends agents. If no process can be started in the environment to reach the runner, it
+// restarts the environment, which also ends the agents, and sends the request again.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -198,11 +200,12 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom means that the environment exists, but Connect's process there ended immediately.
+// ErrNoRoom means that the environment exists, but the Connect process there ended immediately. The usual reason is
+// that the environment has reached its limit of processes.
 var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
-// greetRemote sends hello to a runner in another environment. It upgrades the runner if that is not the expected
-// program.
+// greetRemote sends hello to a runner in a remote environment. If the runner is not the program from Remote.Program, it
+// upgrades the runner.
 func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -210,7 +213,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	for upgraded := false; ; {
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: id}, nil)
-		replaced := upgraded && errors.Is(err, ErrGone) // the previous program had accepted the connection
+		replaced := upgraded && errors.Is(err, ErrGone) // this connection still led to the program before the upgrade
 		if err == nil && id != "" && r.Program != id && !upgraded {
 			upgraded = true
 			replaced = l.sendProgram(ctx, id, path)
@@ -228,8 +231,8 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	}
 }
 
-// sendProgram sends a new program to the runner. It reports whether the runner upgraded. A busy runner upgrades at a
-// later connection.
+// sendProgram sends a new program to the runner. It reports whether the runner upgraded. If the runner is busy, a later
+// connection tries again.
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
@@ -239,8 +242,8 @@ func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	return errors.Is(err, ErrGone)
 }
 
-// LookPath finds a program by name in the environment of the runs. It checks a name with a slash as a path. The error
-// matches fs.ErrNotExist if the program does not exist.
+// LookPath finds a program by name in the PATH of the environment, and returns its path. A name with a slash is a path
+// already. The error matches fs.ErrNotExist if the program does not exist.
 func (c *Client) LookPath(ctx context.Context, name string) (string, error) {
 	if c.remote == nil {
 		return LookPath(name)

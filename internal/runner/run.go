@@ -15,11 +15,11 @@ import (
 // ErrDetached is the error of methods of a Run after Detach.
 var ErrDetached = errors.New("detached from the run")
 
-// LostError means that the output from offset From up to offset To is no longer available.
+// LostError means that the output from offset From up to To is no longer available.
 type LostError struct {
 	From    int64 `json:"from"`
 	To      int64 `json:"to"`
-	Damaged bool  `json:"damaged,omitempty"` // the agent truncated its output, which continues at From
+	Damaged bool  `json:"damaged,omitempty"` // the agent truncated its output file; reading continues at From
 }
 
 func (e *LostError) Error() string {
@@ -36,20 +36,20 @@ func (e *LostError) next() int64 {
 
 const (
 	requestWait = 5 * time.Second
-	// stopSlack is how much longer than its grace period a stop may take.
+	// stopSlack is how long Stop waits for the runner in addition to the grace period.
 	stopSlack = 8 * time.Second
-	// wholeInput is the number of bytes of a Write that reach the agent completely or not at all.
+	// wholeInput is the maximum size of the parts into which Stdin divides a Write. Each part reaches the agent
+	// completely or not at all.
 	wholeInput = 1 << 20
 )
 
-// runPhase is a client's knowledge about a run's end.
+// runPhase is how much a client knows about the end of a run.
 type runPhase int
 
-// runPhase values, in order.
 const (
 	runLive   runPhase = iota
 	runExited          // Done is closed
-	runEnded           // the end of the output is known
+	runEnded           // the position of the end of the output is known
 )
 
 // Run is a client's handle of one run. The caller must Detach it. Methods are safe for concurrent use, but only one
@@ -65,7 +65,7 @@ type Run struct {
 	end    runEnd
 }
 
-// runEnd contains a client's knowledge about the end of a run. Safe for concurrent use.
+// runEnd is what the client knows about the end of a run. Safe for concurrent use.
 type runEnd struct {
 	done  chan struct{}
 	ended chan struct{} // closed when the phase becomes runEnded
@@ -74,7 +74,7 @@ type runEnd struct {
 	phase  runPhase
 	status Status
 	stderr string // end of standard error, which the runner sent with the status
-	lost   error  // set if the end will never be known
+	lost   error  // set if the client cannot learn how the run ended
 }
 
 func newRun(c *Client, info Info, offset int64) (r *Run, err error) {
@@ -97,22 +97,23 @@ func (r *Run) PID() int { return r.info.PID }
 func (r *Run) Info() Info { return r.info }
 
 // Stdin writes to the agent. A Write returns when the kernel has received all of it for the agent. If this client dies
-// during a Write of up to a megabyte, the agent receives either all of it or nothing. A Write continues after the death
-// of the runner, unless the runner died in the middle of this write. Writes to a dead agent fail. Close sends end of
-// file to the agent.
+// during a Write of up to a megabyte, the agent receives either all of it or nothing. If the runner dies, a Write
+// continues through the next runner, but fails if it was only partly written. Writes to a dead agent fail. Close closes
+// the agent's standard input.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
-// Stdout reads the agent's output from the offset at which this client attached. If output is missing, it returns
-// *LostError once; the next read continues after the missing part. It returns io.EOF shortly after the agent's exit,
+// Stdout returns the agent's output from the offset at which this client attached. If output is missing, Read returns a
+// *LostError once; the next Read continues after the missing part. Read returns io.EOF shortly after the agent's exit,
 // even if another process of the agent continues to write. It returns ErrDetached after Detach, and
 // *LostEnvironmentError if the runner is unreachable.
 func (r *Run) Stdout() *Output { return r.out }
 
-// Offset returns the position up to which the output was read or lost. Attach can continue at this position.
+// Offset returns the position up to which this client has read the output. Attach can continue there. Lost output
+// counts as read.
 func (r *Run) Offset() int64 { return r.out.position() }
 
-// StderrTail returns the last few kilobytes of standard error. After Detach it returns them only if the agent had ended
-// before.
+// StderrTail returns the last few kilobytes of standard error. After Detach, it returns them only if the agent had
+// ended before Detach.
 func (r *Run) StderrTail() string {
 	r.end.mu.Lock()
 	known, text := r.end.phase > runLive || r.ctx.Err() != nil, r.end.stderr
@@ -132,7 +133,7 @@ func (r *Run) Done() <-chan struct{} { return r.end.done }
 // Exit returns how the agent ended. It is valid only after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status returns Exit and further facts. It is valid after Done, and complete after the end of Stdout.
+// Status returns Exit and further facts. Exit is valid after Done, the other fields after Stdout has returned io.EOF.
 func (r *Run) Status() Status {
 	r.end.mu.Lock()
 	defer r.end.mu.Unlock()
@@ -149,7 +150,7 @@ func (e *runEnd) hasEnded() bool {
 // outputEnd returns the offset of the end of the output. It is valid only in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish records the end of the run, as far as it is known.
+// finish records the end of the run. The runner reports it twice: the first status may lack the end of the output.
 func (e *runEnd) finish(status Status, stderr string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,8 +167,9 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns the time at which the output at an offset was printed. Its error is about 100 ms, or a thousandth of the
-// run's duration. It returns the zero time for output that was printed after this client attached.
+// When returns the time at which the output at an offset was printed. It is accurate to about 100 ms, or to a
+// thousandth of the duration of a long run. It returns the zero time for output that was printed after this client
+// attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -203,7 +205,8 @@ func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Limit replaces the limits, and restarts MaxAge. It returns once the runner has stored the limits.
+// Limit replaces the limits of the run. MaxAge counts again from now. Limit returns once the runner has stored the
+// limits.
 func (r *Run) Limit(ctx context.Context, l Limits) error {
 	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
 		return fmt.Errorf("limit run %s: %w", r.ID(), err)
@@ -220,8 +223,8 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	return *answer.Info, nil
 }
 
-// Forget frees the output before offset, and standard error. A later reader of that output gets *LostError. Offsets do
-// not change. Forget never frees output that this client has not read.
+// Forget deletes the output before offset, and all of standard error. A client that later reads this output gets a
+// *LostError. Offsets do not change. Forget does not delete output that this client has not read.
 func (r *Run) Forget(ctx context.Context, offset int64) error {
 	if _, err := r.ask(ctx, request{Op: opForget, Offset: min(offset, r.Offset())}); err != nil {
 		return fmt.Errorf("forget output of run %s: %w", r.ID(), err)
@@ -229,9 +232,9 @@ func (r *Run) Forget(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// Stop ends the agent and all its descendants: SIGTERM, the grace period, SIGKILL, and a final check. It returns when
-// no process is left. The end of ctx ends the grace period. Stop works after the agent's exit and after Detach. A
-// second Stop has no effect.
+// Stop ends the agent and all its descendants: it sends SIGTERM, waits for the grace period, sends SIGKILL, and returns
+// when no process is left. If ctx ends, Stop sends SIGKILL at once. Stop works after the agent's exit and after Detach.
+// A second Stop has no effect.
 func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 	err := r.stop(ctx, grace)
 	if errors.Is(err, syscall.ENOENT) { // the run was collected, so no process is left
@@ -256,7 +259,7 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Detach detaches from the run, and the agent continues. Later reads return ErrDetached. A second Detach has no effect.
+// Detach detaches from the run. The agent continues. Later reads return ErrDetached. A second Detach has no effect.
 func (r *Run) Detach() {
 	r.c.mu.Lock()
 	held, l := r.c.held.runs[r], r.c.link
@@ -267,12 +270,11 @@ func (r *Run) Detach() {
 	}
 	r.cancel()
 	if l != nil {
-		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns no run
+		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // if the connection is broken, the run has no owner anyway
 	}
 	r.out.from.close()
 }
 
-// runInput is the agent's standard input.
 type runInput struct {
 	run *Run
 
@@ -297,8 +299,8 @@ func (i *runInput) Write(p []byte) (int, error) {
 	}
 }
 
-// send writes a part that arrives completely or not at all. If the connection breaks, it asks the runner whether the
-// part arrived.
+// send writes a part of the input completely or not at all. If the connection breaks during the write, send asks the
+// next connection whether the part arrived.
 func (i *runInput) send(part []byte) error {
 	r, c := i.run, i.run.c
 	for {

@@ -18,51 +18,50 @@ import (
 	"ductor/internal/runner/fork"
 )
 
-// defaultIdle is how long a runner stays without an agent.
+// defaultIdle is how long a runner without an agent waits before it exits.
 const defaultIdle = 15 * time.Minute
 
 // server is the runner of a directory.
 type server struct {
 	dir     string
-	idle    time.Duration  // how long to stay without an agent
+	idle    time.Duration  // how long a runner without an agent waits before it exits
 	program string         // identity of this program
 	lock    *os.File       // locked while this process is the runner
 	store   fdstore.Client // connection to the first process of a container
 	agents  fork.Limits    // kernel settings of the agents
-	group   string         // parent of the agents' control groups; empty if there is none
+	group   string         // control group below which each agent gets its own; empty if not available
 
 	listener *net.UnixListener
 	growth   *growthWatch
-	files    writeWatch    // for clients elsewhere
+	files    writeWatch    // for clients that cannot open the output files
 	wakes    chan struct{} // wakes enforceDeadlines
 	wg       sync.WaitGroup
 	ctx      context.Context // done when the runner leaves
 	children
-	inputs   map[string]int // stored inputs of adopted runs, by run
-	prepared prepared       // files of the next run
+	inputs   map[string]int // descriptors of agents' inputs that the previous runner stored, by run ID
+	prepared prepared
 
 	mu       sync.Mutex
 	runs     map[string]*agent
 	conns    map[*conn]bool           // nil after closeConns
-	starting map[string]chan struct{} // closed when the start has ended, by run; nil if no run may start any more
+	starting map[string]chan struct{} // closed at the end of a start, by run ID; nil forbids new starts
 	idleFrom time.Duration
 }
 
-// conn is a connection to a client.
 type conn struct {
 	frames
 	pid  int
 	gone chan struct{} // closed when the connection breaks
 
-	relay  string // name of the relay, if the client is a program; guarded by the server's mu
+	relay  string // name of the relay if the other side is a program; guarded by the server's mu
 	serves bool   // whether the client serves tools; guarded by the server's mu
 }
 
-// replyWait is how long a client may accept no data before the runner closes the connection. Otherwise ending agents
-// could wait for the client.
+// replyWait is how long a write to a client may block. After that, the runner closes the connection, because otherwise
+// a stuck client could delay the end of agents.
 const replyWait = 3 * time.Second
 
-// sendReply sends a reply. A client that misses the reply asks again through its next connection.
+// sendReply sends a reply. If that fails, it closes the connection, and the client repeats its request on a new one.
 func (c *conn) sendReply(r reply) {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(replyWait)) // fails only on a closed connection
 	if c.send(r, r.body) != nil {
@@ -87,7 +86,7 @@ func (s *server) remove(a *agent) {
 	s.wake()
 }
 
-// find returns a run. It waits for a run that is starting.
+// find returns a run. If the run is starting, find waits for the end of the start.
 func (s *server) find(id string) (*agent, error) {
 	s.mu.Lock()
 	if started := s.starting[id]; started != nil {
@@ -102,7 +101,7 @@ func (s *server) find(id string) (*agent, error) {
 	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
 }
 
-// all returns the runs, the oldest first.
+// all returns all runs, the oldest first.
 func (s *server) all() []*agent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,7 @@ func (s *server) all() []*agent {
 // wake wakes enforceDeadlines.
 func (s *server) wake() { signalOnce(s.wakes) }
 
-// signalOnce wakes the goroutine that receives from a channel. The channel has a buffer of one, which is sufficient.
+// signalOnce wakes the goroutine that receives from wakes. The channel must have a buffer of one.
 func signalOnce(wakes chan<- struct{}) {
 	select {
 	case wakes <- struct{}{}:
@@ -140,8 +139,7 @@ func (s *server) accept() {
 	}
 }
 
-// peer returns the PID of the process at the other end. It returns an error unless that process belongs to this user or
-// to root.
+// peer returns the PID of the client. It returns an error unless the client belongs to this user or to root.
 func peer(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -160,8 +158,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection, and returns when all are done. It handles attach, detach and relay in
-// order, and other requests concurrently.
+// serve handles the requests of a connection, and returns when all are handled. It handles attach, detach and relay
+// requests in order, and the others concurrently.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	leaving := s.conns == nil
@@ -180,7 +178,7 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // a later request finds the run
+		started, err := s.announce(q) // before the next request, which may be about the same run
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -209,7 +207,6 @@ func (s *server) serve(c *conn) {
 	s.wake() // this may have been the last client
 }
 
-// broadcast sends the status of a run to all clients.
 func (s *server) broadcast(a *agent) {
 	status := a.status()
 	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
@@ -221,7 +218,7 @@ func (s *server) broadcast(a *agent) {
 	}
 }
 
-// complete fills in the reply to a request that ended with err.
+// complete adds the sequence number of request q and the error err to a reply.
 func (r reply) complete(q request, err error) reply {
 	r.Seq = q.Seq
 	if err != nil {
@@ -241,7 +238,7 @@ func (r reply) complete(q request, err error) reply {
 	return r
 }
 
-// handle handles a request. It passes a request about a run to agent.handle.
+// handle handles one request. It passes requests about a run to agent.handle.
 func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opHello:
@@ -251,7 +248,7 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.awaitStarts() // the list must include runs that a dead client was starting
+		s.awaitStarts() // the list must include a run whose client died during its start
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
 			r.List = append(r.List, a.info(true))
@@ -270,7 +267,8 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	return a.handle(c, q, body)
 }
 
-// announce registers the start of a run by a request. The caller must call started when the start has ended.
+// announce registers a run before it starts, so that other requests can wait for it. It does nothing for requests other
+// than opStart. The caller must call started when the start has succeeded or failed.
 func (s *server) announce(q request) (started func(), err error) {
 	if q.Op != opStart {
 		return func() {}, nil

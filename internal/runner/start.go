@@ -17,8 +17,8 @@ import (
 )
 
 // Start starts an agent and attaches to it. ctx limits only the start. The error matches fs.ErrNotExist if the program
-// does not exist, but not if the directory does not exist. The error matches fs.ErrExist if a run with this ID was not
-// collected.
+// does not exist, but not if the working directory does not exist. It matches fs.ErrExist if a run with this ID exists
+// that was not collected.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -37,7 +37,8 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	return run, nil
 }
 
-// beginStart registers a start. starting ends when Close begins. The caller must call started at the end.
+// beginStart registers a start, so that Close waits for it. The returned context is canceled when Close begins. The
+// caller must call started when the start has succeeded or failed.
 func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +75,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 			continue
 		case err == nil:
 			run, err = c.newHeldRun(l, r, 0)
-		case !errors.Is(err, ErrGone) && ctx.Err() == nil: // the runner started nothing
+		case !errors.Is(err, ErrGone) && ctx.Err() == nil: // the runner has refused the request
 			return nil, err
 		}
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
@@ -90,16 +91,16 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 	}
 }
 
-// abandonStart ends a run whose start failed. Only Client.start calls it.
+// abandonStart ends a run whose start failed, in case the agent started anyway. Only Client.start calls it.
 func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
 		ctx, cancel := context.WithTimeout(c.life.ctx, connectWait)
 		defer cancel()
-		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, the run ends as an orphan
+		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, the runner ends the run as an orphan
 	})
 }
 
-// prepare sets the run's ID, and resolves the program on this machine.
+// prepare generates an ID if the spec has none, and resolves the program unless the runner is remote.
 func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	if ctx.Err() != nil {
 		return spec, context.Cause(ctx)
@@ -113,8 +114,8 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	return spec, err
 }
 
-// resolve resolves the program in the runner's environment. It also checks the Spec, because its errors are clearer
-// than the kernel's.
+// resolve resolves the program in the runner's environment. It also checks the Spec, because the kernel's errors would
+// be harder to understand.
 func (s Spec) resolve() (_ Spec, err error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
@@ -140,19 +141,19 @@ func LookPath(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunVar is the environment variable that marks every process of a run. It identifies even processes that left the
-// process group, the session and the parent.
+// RunVar is the environment variable that marks every process of a run. With it, the runner recognizes even processes
+// that left the agent's process group, session and process tree.
 const RunVar = "DUCTOR_RUN"
 
-// Mark returns the environment entry that marks a run's processes.
+// Mark returns the environment entry NAME=VALUE that marks the processes of a run.
 func Mark(run string) string { return RunVar + "=" + run }
 
 // Spec describes an agent to start. The runner starts it without a shell.
 type Spec struct {
-	// ID identifies the run: at most 64 letters, digits, - and _. If it is empty, Start generates an ID. With its own
-	// ID, a caller can find out after a crash whether the agent was started.
+	// ID identifies the run: at most 64 letters, digits, - and _. If it is empty, Start generates an ID. A caller that
+	// sets it can find out after a crash whether the agent was started.
 	ID string `json:"id"`
-	// Path is the program. The client, or a runner in another environment, looks up a name without a slash in its PATH.
+	// Path is the program. A name without a slash is looked up in the PATH of the client, or of the remote environment.
 	Path   string            `json:"path"`
 	Args   []string          `json:"args"` // without the program itself
 	Dir    string            `json:"dir,omitempty"`
@@ -161,18 +162,20 @@ type Spec struct {
 	Limits Limits            `json:"limits"`
 }
 
-// Limits limits a run. Zero means the default. A negative duration means no limit.
+// Limits limits a run. A zero field means the default. A negative duration means no limit.
 type Limits struct {
-	// MaxAge is how long the agent may run after its start or the last change of the limits. The time includes
-	// suspends, and ignores changes of the clock. The default is no limit.
+	// MaxAge is how long the agent may run after its start or the last change of the limits. Time during which the
+	// machine is suspended counts. Changes of the clock have no effect. The default is no limit.
 	MaxAge time.Duration `json:"max_age,omitempty"`
 	// OrphanAfter is how long the agent may run without an attached client. The default is an hour.
 	OrphanAfter time.Duration `json:"orphan_after,omitempty"`
-	// LeftoverAfter is how long processes that the agent left may run without an attached client. The default is 10 s.
+	// LeftoverAfter is how long processes may continue after the agent's exit without an attached client. The default
+	// is 10 s.
 	LeftoverAfter time.Duration `json:"leftover_after,omitempty"`
-	// Grace is the time between SIGTERM and SIGKILL if the runner itself ends the agent. The default is 5 s.
+	// Grace is the time between SIGTERM and SIGKILL if the runner ends the agent without a client's request. The
+	// default is 5 s.
 	Grace time.Duration `json:"grace,omitempty"`
-	// MaxJournal limits the bytes of output on disk, not counting output that an attached client has not read. The
+	// MaxJournal limits the bytes of output on disk. Output that an attached client has not read does not count. The
 	// default is 64 MiB.
 	MaxJournal int64 `json:"max_journal,omitempty"`
 }
@@ -186,7 +189,7 @@ const (
 	maxID                = 64
 )
 
-// withDefaults replaces zero values by the defaults.
+// withDefaults replaces zero fields with the defaults.
 func (l Limits) withDefaults() Limits {
 	l.MaxAge = cmp.Or(l.MaxAge, -1)
 	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)
@@ -221,7 +224,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// environment returns the agent's environment: Env, with this run's mark instead of any other mark.
+// environment returns the environment of the agent: Env without RunVar, and with the mark of this run.
 func (s Spec) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(s.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
@@ -230,8 +233,8 @@ func (s Spec) environment() []string {
 
 const hidden = "***"
 
-// shown returns the command line without secrets, for display and storage. It removes values of flags and environment
-// variables whose names suggest a secret.
+// shown returns the command line for display and storage. It hides the values of flags and environment variables whose
+// names suggest a secret.
 func (s Spec) shown() []string {
 	var secrets []string
 	for _, entry := range s.Env {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Version is the protocol version of this build. A client and a runner with different versions reject each other, but
-// every runner understands hello and upgrade.
+// Version is the protocol version of this build. A client rejects a runner with another version, and vice versa. Every
+// runner understands hello and upgrade.
 const Version = 1
 
 type op string
 
 const (
-	opHello      op = "hello"       // Version and Program; the first request of a connection
-	opUpgrade    op = "upgrade"     // become the program at Path or in the body; runs continue
+	opHello      op = "hello"       // first request of a connection, with Version and Program
+	opUpgrade    op = "upgrade"     // replace the runner with the program at Path or in the body; runs continue
 	opStart      op = "start"       // start the agent in Spec; the connection owns the run
 	opAttach     op = "attach"      // make the connection the owner of the run
 	opDetach     op = "detach"      // end the connection's ownership of the run
@@ -27,23 +27,23 @@ const (
 	opCloseInput op = "close input" // close standard input
 	opSignal     op = "signal"      // signal the agent's process group
 	opStop       op = "stop"        // end the process tree within Grace
-	opLimits     op = "limits"      // replace the limits; the age counts from now
-	opRead       op = "read"        // the client has read the output before Offset
+	opLimits     op = "limits"      // replace the limits; MaxAge counts from now
+	opRead       op = "read"        // the client has read all output before Offset
 	opForget     op = "forget"      // free the output before Offset
-	opLookUp     op = "look up"     // Info of one run
-	opList       op = "list"        // Info of all runs
+	opLookUp     op = "look up"     // return the Info of a run
+	opList       op = "list"        // return the Infos of all runs
 	opCollect    op = "collect"     // end remaining processes and delete the run
-	// opPull requests up to Length bytes of output from Offset on. The reply waits for output or for the end of the
-	// output.
+	// opPull requests up to Length bytes of output, starting at Offset. The runner replies when output is available, or
+	// at the end of the output.
 	opPull     op = "pull"
-	opStderr   op = "stderr"    // the tail of standard error
+	opStderr   op = "stderr"    // return the tail of standard error
 	opLookPath op = "look path" // resolve the program Path
-	// opRelay forwards the body, a line, between a program in the runner's environment and the client that serves
+	// opRelay forwards a line, the body, between a program in the runner's environment and the client that serves
 	// tools; see Client.ServeTools.
 	opRelay op = "relay"
 )
 
-// request is a client's request. The reply has the same Seq.
+// request is a message from a client. The reply has the same Seq.
 type request struct {
 	Seq     uint64        `json:"seq"`
 	Op      op            `json:"op"`
@@ -60,7 +60,8 @@ type request struct {
 	Length  int           `json:"length,omitempty"`
 }
 
-// reply answers a request. If Seq is zero, it reports the end of a run, or contains a relayed line.
+// reply is a message from the runner. If Seq is not zero, it answers a request. Otherwise it reports the end of a run,
+// or contains a line for a relay.
 type reply struct {
 	Seq     uint64  `json:"seq,omitempty"`
 	Run     string  `json:"run,omitempty"`
@@ -72,17 +73,17 @@ type reply struct {
 	Info    *Info   `json:"info,omitempty"`
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // position of the input after a write
+	Offset  int64   `json:"offset,omitempty"` // bytes of input that reached the agent, after a write
 
-	Stderr string     `json:"stderr,omitempty"` // end of standard error; also sent with Status
-	Lost   *LostError `json:"lost,omitempty"`   // sent instead of missing output
+	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
+	Lost   *LostError `json:"lost,omitempty"`
 	Path   string     `json:"path,omitempty"`
-	Relay  string     `json:"relay,omitempty"` // name of the relay for a line in the body; an empty body ends the relay
+	Relay  string     `json:"relay,omitempty"` // relay of the line in the body; an empty body ends the relay
 
 	body []byte // output
 }
 
-// err returns the error of the reply. It matches the system error that occurred in the runner.
+// err returns the error of the reply, or nil. It matches the syscall.Errno that occurred in the runner.
 func (r reply) err() error {
 	if r.Error == "" {
 		return nil
@@ -90,7 +91,6 @@ func (r reply) err() error {
 	return &remoteError{text: r.Error, errno: syscall.Errno(r.Errno)}
 }
 
-// remoteError is an error of the runner.
 type remoteError struct {
 	text  string
 	errno syscall.Errno
@@ -105,11 +105,11 @@ func (e *remoteError) Unwrap() error {
 	return e.errno
 }
 
-// maxPart limits a header and a body. The largest body is a program.
+// maxPart limits the size of a header and of a body. The largest body is a program for an upgrade.
 const maxPart = 32 << 20
 
-// frames reads and writes messages. A message consists of the lengths of a JSON header and of a body, four bytes each,
-// and of both parts.
+// frames sends and receives messages over a connection. A message is the length of a JSON header, the length of a body
+// (four bytes each, big endian), the header, and the body.
 type frames struct {
 	conn net.Conn
 	w    sync.Mutex
@@ -162,22 +162,22 @@ type Info struct {
 	Alive      bool              `json:"alive"`                 // whether the agent is running
 	Attached   bool              `json:"attached"`              // whether a client owns the run
 	AttachedBy int               `json:"attached_by,omitempty"` // PID of the owning client
-	Processes  int               `json:"processes"`             // number of the agent's processes
-	// Members lists the first of these processes, the oldest first.
+	Processes  int               `json:"processes"`
+	// Members lists the processes, the oldest first. It is limited to maxMembers.
 	Members   []Member `json:"members,omitempty"`
-	Memory    int64    `json:"memory"` // resident bytes of all processes; shared pages count for each
+	Memory    int64    `json:"memory"` // resident memory of all processes in bytes; shared pages count once per process
 	OutputEnd int64    `json:"output_end"`
 	Freed     int64    `json:"freed,omitempty"` // output before this offset is freed
 	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write, it
-	// includes that write; the agent is then ended.
+	// includes all bytes of that write, and InputTorn is set; the next runner ends the agent.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
-	InputClosed bool    `json:"input_closed,omitempty"` // whether standard input ends at InputEnd
+	InputClosed bool    `json:"input_closed,omitempty"` // whether standard input was closed
 	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
-	// Problem is the reason why this Info is incomplete.
+	// Problem is the reason if this Info is incomplete.
 	Problem string `json:"problem,omitempty"`
-	// Times contains offsets in the output and times in turn. The output from an offset on was printed at the following
-	// time, in microseconds since 1970, or shortly after. Only attach returns Times.
+	// Times alternates offsets in the output and times, in microseconds since 1970. The output that starts at an offset
+	// was printed at the time that follows it, or shortly after. Only opAttach returns Times.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -192,12 +192,12 @@ const maxMembers = 16
 
 // Exit describes how an agent ended.
 type Exit struct {
-	Known  bool   `json:"known"` // whether a runner collected the exit
-	Code   int    `json:"code"`  // exit code, or minus the number of a signal
+	Known  bool   `json:"known"` // whether a runner received the exit status
+	Code   int    `json:"code"`  // exit code, or the negative number of the signal
 	Signal bool   `json:"signal,omitempty"`
-	By     string `json:"by,omitempty"` // a By constant; empty if the runner did not end the agent
-	// OOM means that the kernel killed the agent for lack of memory, as far as the runner can see. It may be set even
-	// if Known is not.
+	By     string `json:"by,omitempty"` // why the runner ended the agent (a By constant); empty if it did not
+	// OOM means that the kernel probably killed the agent because memory was exhausted. It may be set even if Known is
+	// not.
 	OOM bool `json:"oom,omitempty"`
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Limits of the search for secrets in a project.
 const (
-	minValue   = 12 // bytes; a shorter value is more likely a word than a secret
+	minValue   = 12 // in bytes; a shorter value is probably a word and not a secret
 	maxValue   = 4 << 10
 	maxFile    = 256 << 10
 	maxParents = 8
@@ -33,8 +33,8 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 // IsName reports whether variables with this name usually contain secrets.
 func IsName(name string) bool { return secretName().MatchString(name) }
 
-// isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are no
-// secrets.
+// isSecret reports whether a variable probably contains a secret, judging by its name and value. Paths, and URLs
+// without credentials, are not secrets.
 func isSecret(name, value string) bool {
 	if !IsName(name) || len(value) < minValue || len(value) > maxValue {
 		return false
@@ -44,7 +44,7 @@ func isSecret(name, value string) bool {
 		(!address || strings.Contains(value, "@"))
 }
 
-// OfEnvironment returns the secrets among variables of the form "NAME=value".
+// OfEnvironment returns the values in an environment ("NAME=value") that probably are secrets.
 func OfEnvironment(environ []string) (all []string) {
 	for _, entry := range environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && isSecret(name, value) {
@@ -54,8 +54,9 @@ func OfEnvironment(environ []string) (all []string) {
 	return all
 }
 
-// OfProject returns the secrets in the files of a directory's project. It searches the directory, its direct
-// subdirectories, and its parents up to the top of the repository. It ignores files that it cannot read.
+// OfProject returns the secrets in files of the project to which dir belongs. It searches files such as .env in dir, in
+// its direct subdirectories, and in its parents up to the top of the Git repository. It ignores files that it cannot
+// read.
 func OfProject(dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	dirs := projectDirs(dir)
@@ -70,8 +71,8 @@ func OfProject(dir string) (all []string) {
 
 func isSecretFile(e os.DirEntry) bool { return slices.Contains(fileNames(), e.Name()) }
 
-// projectDirs returns a directory, followed by its parents up to the top of the repository. Outside of a repository it
-// returns only the directory.
+// projectDirs returns dir and its parents up to the top of the Git repository. Outside of a repository it returns only
+// dir.
 func projectDirs(dir string) []string {
 	var path []string
 	for d := dir; len(path) < maxParents; d = filepath.Dir(d) {
@@ -86,7 +87,7 @@ func projectDirs(dir string) []string {
 	return []string{dir}
 }
 
-// subdirs returns the first subdirectories of a directory.
+// subdirs returns the subdirectories of dir that may contain files with secrets, at most maxSubdirs.
 func subdirs(dir string, entries []os.DirEntry) (dirs []string) {
 	for _, e := range entries {
 		if e.IsDir() && len(dirs) < maxSubdirs && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
@@ -108,8 +109,8 @@ func secretsInDir(dir string) (all []string) {
 	return all
 }
 
-// secretsInFile returns the secrets in a file, which an agent may have created. It ignores links out of the directory,
-// named pipes and devices.
+// secretsInFile returns the secrets in a file. An agent may have created the file, so it ignores symbolic links that
+// lead out of the directory, pipes and devices.
 func secretsInFile(root *os.Root, name string) []string {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -130,7 +131,7 @@ var assignment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)$`)
 })
 
-// parseVariables returns the secrets in a text of NAME=value lines.
+// parseVariables returns the secrets in a text with lines of the form NAME=value.
 func parseVariables(text string) (all []string) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -151,7 +152,8 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns the text between quotes, and the number of following lines that it uses.
+// quotedText returns the text between the quotes at the start of value and the closing quotes, which may be in a later
+// line. lines is the number of following lines that belong to it.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {
@@ -165,7 +167,8 @@ func quotedText(value string, following []string) (text string, lines int) {
 	return value[1:], 0 // the closing quote is missing
 }
 
-// displayForms returns the ways in which output may show a value: as written, with real line breaks, and line by line.
+// displayForms returns the forms in which a program may print a secret: as written, with real line breaks instead of
+// \n, and each line alone. It returns nil if the value is not a secret.
 func displayForms(name, value string) (all []string) {
 	if !isSecret(name, value) {
 		return nil

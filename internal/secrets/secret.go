@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Value is a secret that must appear in no log, error, argument or message. Printing, logging and encoding show it as
-// Removed, or as "" if it is empty. Only Reveal returns the secret.
+// Value is a secret that must not appear in a log, error, argument or message. All ways of printing, logging and
+// encoding it show Removed instead, or "" if it is empty. Only Reveal returns the secret.
 type Value string
 
 // Reveal returns the secret.

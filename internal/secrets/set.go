@@ -1,7 +1,7 @@
 // Package secrets removes secrets from texts before they are shown or stored: from complete texts (Set.String), from
 // growing texts (Stream), and from all texts inside a value (Clean). It also finds secrets in the files of a project.
 //
-// The package is NOT a protection against an agent that wants to leak a secret. For example, it does not recognize a
+// The package does not protect against an agent that wants to leak a secret. For example, it does not recognize a
 // secret that is written backwards.
 package secrets
 
@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// Removed replaces a secret.
+// Removed is the text that replaces a secret.
 const Removed = "[secret removed]"
 
-// minSecret is the minimum length of a secret in bytes. Removing shorter secrets such as "a" would make texts
+// minSecret is the minimum length of a secret in bytes. If shorter ones such as "a" were removed, texts would be
 // unreadable.
 const minSecret = 6
 
-// tokenShape describes a kind of token: a prefix and a fixed number of letters, digits and underscores.
+// tokenShape is the form of a kind of token: a prefix and a fixed number of letters, digits and underscores.
 type tokenShape struct {
 	begin string
 	rest  int
 }
 
-// tokenShapes returns the forms of GitHub's tokens and of ductor's own tokens for MCP clients. Such a token is always a
-// secret. Each form has a fixed length, so that a Stream knows where a token ends.
+// tokenShapes returns the forms of GitHub's tokens and of ductor's own tokens for MCP clients. Everything with such a
+// form is removed. The lengths are fixed, so that a Stream knows where a token ends.
 func tokenShapes() []tokenShape {
 	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82},
 		{"grant_ductor_", 52}}
@@ -39,7 +39,8 @@ const (
 	maxToken = len("github_pat_") + 82
 )
 
-// matchToken returns how many bytes at the beginning of text match a token, and whether they are a whole token.
+// matchToken compares the beginning of text with the forms of tokens. n is the number of bytes that match. whole is
+// false if text ends before the token does.
 func matchToken(text string) (n int, whole bool) {
 	if text[0] != 'g' {
 		return 0, false
@@ -66,21 +67,20 @@ func isTokenByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Set is a set of known secrets. It also matches everything that looks like a token of GitHub or ductor. A nil Set
+// Set is a set of known secrets. It also removes everything that has the form of a token of GitHub or ductor. A nil Set
 // removes nothing. A Set is immutable and safe for concurrent use.
 type Set struct {
 	words    []string // the longest first
 	sorted   []string
-	prefixOf []int    // for each word in sorted, the index of the longest other word that is its prefix, or -1
-	firstAt  [257]int // for each first byte, the index of the first such word in sorted
+	prefixOf []int    // for each word in sorted: index of its longest prefix that is also a word, or -1
+	firstAt  [257]int // for each first byte: index of the first word in sorted that begins with it
 	longest  int
 }
 
-// NewSet returns a Set of words. It also adds the forms in which URLs and JSON contain the words. It ignores words
-// shorter than minSecret.
+// NewSet returns a Set of words. It also contains the words as they appear in URLs and JSON. It ignores words shorter
+// than minSecret.
 func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 
-// With returns a Set with additional words.
 func (s *Set) With(words ...string) *Set {
 	var all []string
 	has := map[string]bool{}
@@ -126,7 +126,7 @@ func inJSON(word string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// Words returns the secrets in all their forms, the longest first.
+// Words returns all secrets of the set in all their forms, the longest first.
 func (s *Set) Words() []string {
 	if s == nil {
 		return nil
@@ -134,8 +134,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns text without secrets. If text ends with at least the first half of a secret, String removes that half,
-// too.
+// String returns text without secrets. It also removes the beginning of a secret at the end of text, if that is at
+// least half of the secret.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -169,10 +169,10 @@ func (s *Set) searchAfter(text string) int {
 	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })
 }
 
-// matchAt returns the length of the secret at the beginning of text, or 0.
+// matchAt returns the length of the secret at the beginning of text, or 0 if none is there.
 func (s *Set) matchAt(text string) int {
-	// Start with the last word that is not greater than text. If it is not a prefix of text, only its own prefixes can
-	// be.
+	// Start with the last word that sorts before text or is equal to it. If this word is not a prefix of text, only its
+	// own prefixes can be.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])
@@ -184,7 +184,7 @@ func (s *Set) matchAt(text string) int {
 	return 0
 }
 
-// mayBePrefix reports whether text may be the beginning of a longer secret.
+// mayBePrefix reports whether the whole text may be the beginning of a longer secret.
 func (s *Set) mayBePrefix(text string) bool {
 	if len(text) >= s.longest {
 		return false
@@ -196,8 +196,8 @@ func (s *Set) mayBePrefix(text string) bool {
 	return n > 0 && !whole
 }
 
-// isHalf reports whether text is at least the first half of a secret. A shorter beginning proves nothing, because many
-// texts end with a few letters of a secret.
+// isHalf reports whether text is at least the first half of a secret. A shorter beginning means nothing, because many
+// texts end with a few letters of a secret by chance.
 func (s *Set) isHalf(text string) bool {
 	if len(text) < minSecret {
 		return false

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// Stream removes secrets from a text that grows, and may shrink, at its end. It holds back text that may be the
-// beginning of a secret. Not safe for concurrent use.
+// Stream removes secrets from a text that grows, and may shrink, at its end. It holds back the end of the text while
+// that may be the beginning of a secret. Not safe for concurrent use.
 type Stream struct {
 	raw  []byte // input
-	out  []byte // output so far
-	done int    // bytes of raw before the text that is held back
-	sent int    // bytes of out that correspond to done
+	out  []byte
+	done int // length of the part of raw that later input cannot change
+	sent int // length of the output for that part
 }
 
-// Change updates the output: it removes Retract bytes from the end, and then appends Text.
+// Change describes how the output changes: remove Retract bytes from its end, and then append Text.
 type Change struct {
 	Retract int
 	Text    string
@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. If the input is shorter, the rest belongs to output from before the
-// Stream began, and the Change retracts that output, too.
+// Retract removes bytes from the end of the input. If the input is shorter, the remaining bytes belong to output from
+// before this Stream, and Change.Retract includes them.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -39,11 +39,11 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	return c
 }
 
-// Flush outputs the text that is held back. If the text is at least half of a secret, Flush outputs Removed instead,
-// because the text may end there, for example after an abort.
+// Flush outputs the text that is held back, because no more input is expected. If that text is at least half of a
+// secret, Flush outputs Removed instead.
 func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
-// flushMode determines how to handle a possible beginning of a secret at the end of the text.
+// flushMode determines the output if the text ends with a possible beginning of a secret.
 type flushMode int
 
 const (
@@ -61,7 +61,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // text that was flushed is not retracted
+			text = given // do not retract text that Flush has output
 		}
 	}
 	same := commonPrefix(given, text)
@@ -70,13 +70,13 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	return Change{Retract: len(given) - same, Text: text[same:]}
 }
 
-// cleaned is the result of Set.clean.
+// cleaned is the result of Set.clean for a text whose end may be incomplete.
 type cleaned struct {
 	text string
 	held int  // offset in text of a possible beginning of a secret, or len(text)
-	half bool // text[held:] is at least half of that secret
-	done int  // bytes of the input that later input cannot change
-	sent int  // bytes of text that correspond to done
+	half bool // whether text[held:] is at least half of that secret
+	done int  // length of the input that later input cannot change
+	sent int  // length of text for that part of the input
 }
 
 func (s *Set) clean(raw string) (c cleaned) {
@@ -111,7 +111,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 	return c
 }
 
-// commonPrefix returns the length of the longest common prefix that ends at a character boundary.
+// commonPrefix returns the length of the longest common prefix that does not split a UTF-8 character.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

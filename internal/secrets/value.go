@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Hidden classifies the secrets that Clean removed from a value.
+// Hidden describes the secrets that Clean has removed from a value.
 type Hidden int
 
-// Hidden values, in ascending order.
 const (
 	HiddenNothing Hidden = iota
-	HiddenWord           // only plain words: no command, path or URL
+	HiddenWord           // only plain words, no commands, paths or URLs
 	HiddenMore
 )
 
@@ -21,8 +20,8 @@ var (
 	jsonType = reflect.TypeFor[json.RawMessage]()
 )
 
-// Clean returns a copy of v without secrets. It cleans all strings and json.RawMessage values inside. It ignores
-// strings of named types, which are IDs and kinds. It does not change v.
+// Clean returns a copy of v without secrets. It cleans all strings and json.RawMessage values inside v, except strings
+// of named types, which are IDs and kinds. It does not change v itself.
 func Clean[T any](s *Set, v T) (T, Hidden) {
 	if s == nil {
 		return v, HiddenNothing
@@ -39,7 +38,8 @@ type cleaner struct {
 	hidden Hidden
 }
 
-// walk cleans a settable value. It first copies the parts that the value shares with other values.
+// walk cleans a settable value in place. It first copies pointers and slices in it, because other values may share
+// them.
 func (c *cleaner) walk(v reflect.Value) {
 	switch {
 	case v.Type() == textType:
@@ -103,7 +103,8 @@ func (c *cleaner) json(v reflect.Value) {
 	}
 }
 
-// escaped cleans the strings of valid JSON, because programs escape the characters of a secret in different ways.
+// escaped decodes and cleans each string of valid JSON. This is necessary because a program may escape the characters
+// of a secret in different ways.
 func (c *cleaner) escaped(raw string) string {
 	var b strings.Builder
 	for {
@@ -129,7 +130,6 @@ func (c *cleaner) escaped(raw string) string {
 	}
 }
 
-// classify classifies the secrets in a text.
 func (s *Set) classify(text string) Hidden {
 	for _, w := range s.words {
 		if !isWord(w) && strings.Contains(text, w) {
@@ -139,7 +139,7 @@ func (s *Set) classify(text string) Hidden {
 	return HiddenWord
 }
 
-// isWord reports whether a shell would treat text as a plain word that is no path, URL or option.
+// isWord reports whether a shell would treat text as a plain word, and it is not a path, URL or option.
 func isWord(text string) bool {
 	for i, r := range text {
 		switch {

@@ -19,15 +19,15 @@ var (
 	ErrNoSystemd = errors.New("systemd is not running here")
 )
 
-// Manager controls the unit with systemd's programs and passes on their output.
+// Manager controls ductor's unit with systemctl and journalctl. It passes their output to Out and Err.
 type Manager struct {
 	Scope Scope
-	Dir   string // directory for units of the scope
+	Dir   string // directory for unit files; see the function Dir
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// Dir returns the directory for units of a scope. config is the user's configuration directory.
+// Dir returns the directory for unit files of a scope. config is the user's configuration directory.
 func Dir(scope Scope, config string) string {
 	if scope == System {
 		return "/etc/systemd/system"
@@ -35,11 +35,11 @@ func Dir(scope Scope, config string) string {
 	return filepath.Join(config, "systemd", "user")
 }
 
-// Path returns the unit's file.
+// Path returns the path of the unit file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check returns an error if Install cannot write the unit: ErrOwn if the owner wrote the existing unit, or
-// ErrNoSystemd if the service manager of the scope does not run.
+// Check returns an error if Install cannot write the unit file: ErrOwn if the user wrote the existing one, or
+// ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) Check(ctx context.Context) error {
 	if err := m.checkRunning(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (m Manager) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkRunning returns ErrNoSystemd if the scope's service manager does not run.
+// checkRunning returns ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) checkRunning(ctx context.Context) error {
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return fmt.Errorf("%w; start ductor run in another way", ErrNoSystemd)
@@ -66,7 +66,7 @@ func (m Manager) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// noSystemdError returns ErrNoSystemd with advice, for a machine that has systemctl.
+// noSystemdError returns ErrNoSystemd with advice, for a machine on which systemctl exists.
 func (m Manager) noSystemdError() error {
 	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
 		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)
@@ -74,7 +74,7 @@ func (m Manager) noSystemdError() error {
 	return fmt.Errorf("%w, as in most containers; start ductor run in another way", ErrNoSystemd)
 }
 
-// checkWritten returns an error if the existing unit was not written by Install.
+// checkWritten returns ErrNone if no unit file exists, and ErrOwn if Install did not write the existing one.
 func (m Manager) checkWritten() error {
 	text, err := os.ReadFile(m.Path())
 	switch {
@@ -88,7 +88,8 @@ func (m Manager) checkWritten() error {
 	return nil
 }
 
-// Install writes the unit atomically, enables it and starts it. It restarts a running service, whose agents continue.
+// Install writes the unit file atomically, enables the service and starts it. If the service is running, Install
+// restarts it, and its agents continue.
 func (m Manager) Install(ctx context.Context, text string) error {
 	if err := m.Check(ctx); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 	return nil
 }
 
-// Uninstall stops the service and removes its unit. Running agents continue.
+// Uninstall stops the service and removes its unit file. Running agents continue.
 func (m Manager) Uninstall(ctx context.Context) error {
 	if err := errors.Join(m.checkWritten(), m.checkRunning(ctx)); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (m Manager) Status(ctx context.Context) error {
 	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
 }
 
-// Logs prints the newest lines of the log. With Continue, it also prints new lines.
+// Logs prints the newest lines of the log. With Continue, it then prints new lines as they are written.
 func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	args := []string{"--unit=" + Name}
 	if m.Scope == User {
@@ -155,7 +156,7 @@ func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	return m.exec(ctx, "journalctl", args)
 }
 
-// Follow selects whether Logs waits for new lines.
+// Follow determines whether Logs waits for new lines.
 type Follow string
 
 const (

@@ -1,4 +1,4 @@
-// Package service writes ductor's systemd unit and controls it. It neither replaces nor removes units that it did not
+// Package service writes ductor's systemd unit and controls it. It does not replace or remove units that it did not
 // write.
 package service
 
@@ -16,23 +16,23 @@ const Name = "ductor"
 type Scope string
 
 const (
-	User   Scope = "user"   // the user's manager; needs no root
-	System Scope = "system" // the machine's manager
+	User   Scope = "user"   // the user's systemd; needs no root
+	System Scope = "system" // the machine's systemd
 )
 
-// Unit describes the unit. Program and Config are absolute paths.
+// Unit contains the settings for a unit file. Program and Config are absolute paths.
 type Unit struct {
 	Scope   Scope
-	Account string // account of the service, for System
+	Account string // account that runs the service, for System
 	Program string
 	Config  string
 	Path    string // PATH for ductor and its agents
 }
 
-// mark is the first line of each unit that Install writes.
+// mark is the first line of each unit file that Install writes.
 const mark = "# Written by ductor service install; run it again after a change, or remove this line to keep your own."
 
-// Text returns the unit's content.
+// Text returns the content of the unit file.
 func (u Unit) Text() (string, error) {
 	for _, path := range []string{u.Program, u.Config} {
 		if !filepath.IsAbs(path) {
@@ -89,10 +89,11 @@ RestrictSUIDSGID=yes
 WantedBy=%s
 `
 
-// quoteValue quotes a value for a unit file. It escapes percent signs, which begin specifiers.
+// quoteValue quotes a value for a unit file. It escapes percent signs, because they begin specifiers.
 func quoteValue(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
 
-// quoteWord quotes a word of a command line. It also escapes dollar signs, which begin variables.
+// quoteWord quotes a word of a command line for a unit file. It also escapes dollar signs, because they begin
+// variables.
 func quoteWord(text string) string { return strings.ReplaceAll(quoteValue(text), "$", "$$") }

@@ -17,7 +17,7 @@ import (
 const (
 	pollSeconds  = 20
 	pollRetry    = 2 * time.Second
-	maxConflicts = 3 // conflicts in a row with another polling program
+	maxConflicts = 3 // how often in a row another program may poll the bot before the pairing fails
 )
 
 // Errors of Pair.
@@ -27,12 +27,11 @@ var (
 	ErrPolled   = errors.New("another program polls this bot, perhaps another ductor: stop it, or make a bot of its own for this one with @BotFather")
 )
 
-// API calls the Bot API.
+// API calls methods of the Bot API.
 type API interface {
 	Call(ctx context.Context, method string, params, result any) error
 }
 
-// Paired is the user who sent the pairing code.
 type Paired struct {
 	ID   int64
 	Name string
@@ -56,8 +55,8 @@ type update struct {
 }
 
 // Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE. It answers only that
-// user. It acknowledges all updates that it reads, so use it only for a bot without users. It retries network errors
-// until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
+// user. It reads and discards all other updates, so use it only for a bot without users. It retries after network
+// errors until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
@@ -104,7 +103,8 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	return Paired{}, nil
 }
 
-// handleError returns the error that ends the pairing. After other errors it waits and returns nil.
+// handleError returns an error if err must end the pairing. Otherwise it waits before the next attempt, and returns
+// nil.
 func (p *pairing) handleError(ctx context.Context, err error) error {
 	var no *tgapi.AnswerError
 	switch {
@@ -125,13 +125,13 @@ func (p *pairing) handleError(ctx context.Context, err error) error {
 type verdict string
 
 const (
-	other verdict = "other" // not an attempt
+	other verdict = "other" // does not look like a code
 	wrong verdict = "wrong"
 	right verdict = "right"
 )
 
-// classify classifies a message. Only texts that look like a code count as attempts, so that other messages of
-// strangers cannot end the pairing.
+// classify decides whether a message is the right code, a wrong code, or something else. A message that does not look
+// like a code is not a wrong code. So other messages of strangers cannot end the pairing.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
@@ -149,7 +149,8 @@ func (p *pairing) classify(u update) verdict {
 	return other
 }
 
-// welcome acknowledges the update that contains the code, so that it does not become a prompt, and answers the user.
+// welcome answers the user. It also confirms the update with the code to Telegram, so that the code does not become a
+// prompt later.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()

@@ -19,12 +19,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Given contains answers that the owner gave on the command line. Run asks for empty ones.
+// Given contains answers from the command line. Run asks the owner for the missing ones.
 type Given struct {
 	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
-	Unattended                       bool // use every preset, because no user can answer
+	Unattended                       bool // use every preset answer, because no user is at the console
 }
 
 // Console interacts with the owner.
@@ -32,22 +32,22 @@ type Console interface {
 	Say(format string, args ...any) // prints one line
 	// Ask returns the answer to a question, or preset if the owner only presses Enter.
 	Ask(ctx context.Context, question, preset string) (string, error)
-	// Secret is Ask without echo.
+	// Secret is like Ask, but does not show the answer while the owner types it.
 	Secret(ctx context.Context, question string) (secrets.Value, error)
 }
 
-// World contains the dependencies of a setup. All fields are required.
+// World contains the functions with which a setup reaches other parts of ductor. All fields are required.
 type World struct {
 	Environment config.Environment
 	Connect     func(config.Config) (API, error)
-	Lock        func(config.Config) (release func(), err error) // fails if another ductor of this user serves the bot
+	Lock        func(config.Config) (release func(), err error) // fails if another ductor serves the bot
 	Agents      func(context.Context, config.Config) ([]cli.AgentState, error)
 	Engine      func(context.Context, config.Config) error // fails if no container engine answers
 }
 
-// Run asks for missing settings, shows the changes to the file at path, and writes them if the owner agrees. Before
-// that it changes nothing. It preserves comments and other keys, and makes the file readable for this user only. It
-// returns ErrStopped if ctx ends before the file is written.
+// Run asks for missing settings, shows the changes to the file at path, and writes them if the owner agrees. Until then
+// it changes nothing. It preserves comments and other keys, and makes the file accessible only to this user. It returns
+// ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
@@ -69,18 +69,17 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 // ErrStopped means that the owner stopped a setup before it wrote anything.
 var ErrStopped = errors.New("stopped; nothing was written")
 
-// setup is the state of Run.
 type setup struct {
 	Console
 	world   World
 	given   Given
 	path    string
 	before  []byte        // previous content of the file
-	cfg     config.Config // with the answers so far
+	cfg     config.Config // the configuration with the answers so far
 	changes []config.Change
 	api     API
 	bot     string // username of the bot
-	dir     string // working directory of agents; created when the owner has agreed
+	dir     string // working directory of agents; created after the owner has agreed
 }
 
 func (s *setup) addChange(table, key string, value any, comment string) {
@@ -98,10 +97,10 @@ func (s *setup) chooseServer(context.Context) error {
 	return nil
 }
 
-// maxCodes limits the codes that the setup shows before it gives up.
+// maxCodes is the number of pairing codes that the setup tries before it gives up.
 const maxCodes = 3
 
-// askOwner uses the configured owner, or waits for a user to send a code to the bot.
+// askOwner determines the owner: from the configuration, from the command line, or by pairing.
 func (s *setup) askOwner(ctx context.Context) error {
 	users := s.cfg.Telegram.AllowedUsers
 	owner := s.given.Owner
@@ -127,7 +126,8 @@ func (s *setup) askOwner(ctx context.Context) error {
 	return nil
 }
 
-// pair shows a code. If the code expires, or after too many wrong attempts, it shows a new one.
+// pair shows a code and waits until a user sends it to the bot. If the code expires, or after too many wrong attempts,
+// it shows a new one.
 func (s *setup) pair(ctx context.Context) (Paired, error) {
 	release, err := s.world.Lock(s.cfg)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 		who, err := Pair(ctx, s.api, code)
 		switch {
 		case who.ID != 0:
-			return who, nil // ignore an error of the greeting
+			return who, nil // an error can only concern the greeting
 		case try < maxCodes && (errors.Is(err, ErrExpired) || errors.Is(err, ErrAttempts)):
 			s.Say("No owner yet: %v. Here is a new one.", err)
 		default:
@@ -191,10 +191,10 @@ func (s *setup) makeDir() error {
 	return nil
 }
 
-// maxAnswers limits how often the setup repeats a question after invalid answers.
+// maxAnswers is how often the setup asks a question if the answers are invalid.
 const maxAnswers = 3
 
-// askValid is givenOrAsk with a check. It repeats the question after an invalid answer.
+// askValid is like givenOrAsk, but repeats the question after an answer that check rejects.
 func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
@@ -209,7 +209,7 @@ func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	}
 }
 
-// Agree asks until the owner answers yes or no. An empty answer selects the preset.
+// Agree asks a question until the owner answers yes or no. An empty answer means preset.
 func Agree(ctx context.Context, on Console, question string, preset string) (bool, error) {
 	for {
 		answer, err := on.Ask(ctx, question+" yes or no", preset)
@@ -226,7 +226,7 @@ func Agree(ctx context.Context, on Console, question string, preset string) (boo
 	}
 }
 
-// givenOrAsk returns given, or asks the owner if given is empty.
+// givenOrAsk returns the answer from the command line, or asks the owner if it is empty.
 func (s *setup) givenOrAsk(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -260,7 +260,7 @@ func (s *setup) askSandbox(ctx context.Context) error {
 	return nil
 }
 
-// askAgent lists the usable agents and asks for the default agent.
+// askAgent shows which agents can be used, and asks for the default agent.
 func (s *setup) askAgent(ctx context.Context) error {
 	preset := s.cfg.Agents.Default
 	if s.cfg.Sandbox.Mode == orchestrator.SandboxOff {
@@ -292,7 +292,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 	return nil
 }
 
-// offerAgents asks which installed agents of the catalogue to add. If the setup is unattended, it adds none.
+// offerAgents asks for each installed agent of the ACP catalogue whether to add it. An unattended setup adds none.
 func (s *setup) offerAgents(ctx context.Context) error {
 	if s.given.Unattended || s.cfg.Sandbox.Mode != orchestrator.SandboxOff {
 		return nil
@@ -309,8 +309,8 @@ func (s *setup) offerAgents(ctx context.Context) error {
 	return nil
 }
 
-// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
-// usable agent. If no agent is usable, it warns the owner and returns the configured default.
+// defaultAgent shows the state of each agent, and returns a preset for the default agent: the configured agent if it
+// can be used, or else the first that can. If none can be used, it warns the owner and returns the configured agent.
 func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
 	var first cli.Agent
 	for _, a := range found {
@@ -336,7 +336,7 @@ func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
 	return preset
 }
 
-// ParseOwner parses a user's ID. It returns 0 for an empty text.
+// ParseOwner parses the ID of a Telegram user. It returns 0 for an empty text.
 func ParseOwner(text string) (int64, error) {
 	if text == "" {
 		return 0, nil

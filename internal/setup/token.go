@@ -16,7 +16,7 @@ import (
 	"ductor/internal/secrets"
 )
 
-// maxTokens limits the tokens that the setup tries before it gives up.
+// maxTokens is the number of tokens that the setup tries before it gives up.
 const maxTokens = 3
 
 // chooseToken asks for the token until Telegram accepts it.
@@ -77,8 +77,8 @@ func (s *setup) askToken(ctx context.Context, had secrets.Value) error {
 	return nil
 }
 
-// connect calls getMe until Telegram answers. Between attempts, the owner may fix the network or enter a proxy. It
-// returns an error if ctx is done or Telegram rejects the token.
+// connect calls getMe until Telegram answers. Between two attempts the owner can fix the network, or enter a proxy. It
+// returns an error if ctx ends or Telegram rejects the token.
 func (s *setup) connect(ctx context.Context) error {
 	for {
 		err := s.getMe(ctx)
@@ -106,7 +106,7 @@ func (s *setup) setProxy(address secrets.Value) {
 	s.addChange("telegram", "proxy", address.Reveal(), "The way to Telegram.")
 }
 
-// describeFailure describes in a sentence why a call to Telegram failed.
+// describeFailure explains in a sentence for the owner why a call to Telegram failed.
 func describeFailure(err error) string {
 	var lookup *net.DNSError
 	var answer *tgapi.AnswerError
@@ -125,7 +125,6 @@ func describeFailure(err error) string {
 	}
 }
 
-// reachTimeout limits a single getMe call.
 const reachTimeout = 15 * time.Second
 
 func (s *setup) getMe(ctx context.Context) (err error) {

@@ -13,14 +13,13 @@ import (
 	"ductor/internal/secrets"
 )
 
-// header is the beginning of a new file.
 const header = `# ductor's configuration. Keep it private: it holds the token of your bot.
 # docs/reference.md lists every key with its default; what is not here keeps it. ductor setup changes the keys below and
 # keeps all else.
 
 `
 
-// write shows the changes, asks for consent and writes the file.
+// write shows the changes, asks whether to write them, and writes the file.
 func (s *setup) write(ctx context.Context) error {
 	base := s.before
 	if len(bytes.TrimSpace(base)) == 0 {
@@ -53,7 +52,7 @@ func (s *setup) write(ctx context.Context) error {
 	return nil
 }
 
-// previousToken returns the token in the previous file.
+// previousToken returns the token in the file before the changes, or "".
 func (s *setup) previousToken() string {
 	before, _, err := config.Draft(s.path, s.world.Environment)
 	if err != nil {

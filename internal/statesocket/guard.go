@@ -16,25 +16,25 @@ import (
 	"ductor/internal/rooted"
 )
 
-// SecretFile contains the secret of a state directory.
+// SecretFile is the file in a state directory with the secret that clients must send.
 const SecretFile = "socket.secret"
 
-// Reasons for refusing a client.
+// Reasons why Guard.Admit refuses a client.
 var (
 	ErrOtherUser = errors.New("this ductor belongs to another user of this machine")
 	ErrSecret    = errors.New("the secret differs from that in the file " + SecretFile + " of ductor's state directory")
 	ErrNested    = errors.New("an agent of ductor started this program; only programs outside of agents may connect")
 )
 
-// Guard admits clients of a socket that are outside of ductor. Such a client is a process of this user that knows the
-// secret of the state directory, and that no agent has started.
+// Guard decides which clients may use a socket. It admits processes of this user that know the secret of the state
+// directory, unless an agent has started them.
 type Guard struct {
 	secret   string
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard reads the secret in dir. If the secret is missing, or if other users could read it, OpenGuard creates a
-// new one. descends reports whether an agent started a process; see host.Descends.
+// OpenGuard returns a Guard for the sockets in dir. It creates the secret if it is missing or not private. descends
+// reports whether an agent has started the process with this PID; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) 
 	return Guard{secret, descends}, nil
 }
 
-// ReadSecret reads the secret in dir, which a client sends to Guard.Admit.
+// ReadSecret returns the secret in dir, which a client must send for Guard.Admit.
 func ReadSecret(dir string) (string, error) {
 	f, err := os.OpenFile(filepath.Join(dir, SecretFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
@@ -74,11 +74,11 @@ func ReadSecret(dir string) (string, error) {
 	return secret, err
 }
 
-// Admit returns an error if the client at the other end of a connection may not connect. secret is the secret that
-// the client sent.
+// Admit returns an error if the client at the other end of conn may not connect. secret is the secret that the client
+// has sent.
 func (g Guard) Admit(conn net.Conn, secret string) error {
 	c, ok := conn.(*net.UnixConn)
-	if !ok { // a connection of agents in another environment
+	if !ok { // a connection from agents in a container or on another machine
 		return ErrNested
 	}
 	pid, err := Peer(c)
@@ -97,7 +97,7 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 	return nil
 }
 
-// Peer returns the pid of the process that connected. It returns ErrOtherUser if the process belongs to another user.
+// Peer returns the PID of the client. It returns ErrOtherUser if the client belongs to another user.
 func Peer(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to
-// them. A Guard admits only clients from outside of ductor. The package does not define a protocol.
+// Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to them.
+// A Guard admits only clients from outside of ductor. The package does not define a protocol.
 package statesocket
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Listen creates the socket name in dir, which only this user can connect to. It replaces the socket of a previous
+// Listen creates the socket name in dir. Only this user can connect to it. It replaces the socket of a previous
 // process.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,15 +28,15 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path is not valid later
+	l.SetUnlinkOnClose(false) // the path will not be valid when the listener is closed
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// Serve calls serve for each connection, in its own goroutine, until ctx ends. Then it closes l and the connections,
-// and waits for the goroutines. Clients that connect after that fail immediately.
+// Serve calls serve for each connection, in its own goroutine, until ctx ends. It then closes l and all connections,
+// and waits for the goroutines. Later clients cannot connect.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	defer stop()
 	all.Go(func() {
 		<-ctx.Done()
-		_ = l.Close() // only this code closes it
+		_ = l.Close() // nothing else closes the listener
 	})
 	for {
 		conn, err := l.AcceptUnix()
@@ -76,8 +76,8 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// short returns the path of the socket relative to an open directory, because the path of a socket is limited to
-// about a hundred bytes. The caller must call done.
+// short returns a path of the socket through an open descriptor of dir, because a socket address holds only about a
+// hundred bytes. The caller must call done.
 func short(dir, name string) (path string, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// The tables asks and ask_requests store approvals. Other names would need a migration.
+// The tables asks and ask_requests store approvals and the agents' requests. Better names would need a migration.
 //
-// The column of agent IDs contains JSON, so that one statement reads an approval from a single snapshot.
+// The last column of approvalColumns is a JSON array of the request IDs. So one statement reads an approval and all its
+// requests from the same snapshot.
 const (
 	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, ruled, reason, decided, sandbox`
@@ -27,7 +28,7 @@ const (
 // OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if a is already decided.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
-	if a.State == orchestrator.ApprovalOpen { // a user sees it before it is on the disk
+	if a.State == orchestrator.ApprovalOpen { // the user sees it before it is on the disk
 		write = db.writeLazily
 	}
 	err := write(ctx, func(t tx) error {
@@ -52,8 +53,8 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
 }
 
-// reopenRequest marks a request as waiting again, because its agent asks again. It replaces the stored request by the
-// equal new request, because an older version may have stored the request without its effect.
+// reopenRequest marks a request as waiting again, because the agent has repeated it. It also stores the request again,
+// because an older version of ductor may have stored fewer facts about it.
 func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	content, err := encodeRequest(a)
 	if err == nil {
@@ -67,8 +68,8 @@ func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	return err
 }
 
-// insertRequest stores a new request and returns the ID of its approval. The request joins an open approval with the
-// same digest, or gets a new approval.
+// insertRequest stores a new request and returns the ID of its approval. If an approval for an equal request (with the
+// same digest) is open, the request is added to that approval. Otherwise it gets a new approval.
 func (t tx) insertRequest(a orchestrator.Approval, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.ApprovalOpen {
@@ -143,7 +144,7 @@ func (db *DB) ApprovalsShownOpen(ctx context.Context) ([]orchestrator.Approval, 
 	return all, wrap("list approvals that are shown as open", err)
 }
 
-// DecideApproval waits for the disk, so that a power failure cannot lead to a second decision.
+// DecideApproval waits for the disk. Otherwise a power failure could undo the decision, and a user could decide again.
 func (db *DB) DecideApproval(
 	ctx context.Context, d orchestrator.ApprovalDecision,
 ) (now orchestrator.Approval, won bool, err error) {
@@ -166,8 +167,7 @@ func (db *DB) DecideApproval(
 	return now, won, wrap("decide approval", err)
 }
 
-// decide changes the state of an open approval. It returns false if the state of the approval or of its turn does not
-// allow the decision.
+// decide changes the state of an open approval. It returns false if the approval is not open, or if its turn has ended.
 func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	answers, err := encodeList(d.Answers)
 	if err != nil {
@@ -182,7 +182,8 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	return n > 0, err
 }
 
-// recordDecision stores the rule and the audit entries of a decision, and marks the decision's updates as handled.
+// recordDecision stores the new rule and the audit entries of a decision, and marks the Telegram updates with the
+// decision as handled.
 func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {
@@ -255,7 +256,7 @@ func (db *DB) WithdrawApproval(
 func (db *DB) WithdrawTurn(
 	ctx context.Context, turn cli.TurnID, at time.Time,
 ) (all []orchestrator.Approval, err error) {
-	// Every turn calls this function at its end. Most turns have no approvals, and then nothing is written.
+	// Every turn calls this method when it ends. Most turns have no approvals, and then nothing is written.
 	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string],
 		`SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
 	if err != nil || len(open) == 0 {
@@ -284,9 +285,9 @@ func (db *DB) WithdrawTurn(
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw closes an approval in any state, and audits that as what. It does nothing if the approval is already
-// withdrawn.
-func (t tx) withdraw(id string, what orchestrator.AuditKind, at time.Time) error {
+// withdraw sets the state of an approval to withdrawn, whatever the state was, and writes an audit entry of the given
+// kind. It does nothing if the approval is already withdrawn.
+func (t tx) withdraw(id string, kind orchestrator.AuditKind, at time.Time) error {
 	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
 		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
 	if err != nil || n == 0 {
@@ -296,10 +297,10 @@ func (t tx) withdraw(id string, what orchestrator.AuditKind, at time.Time) error
 	if err != nil {
 		return err
 	}
-	return t.audit(auditEntry(a, what, at))
+	return t.audit(auditEntry(a, kind, at))
 }
 
-// requestRow is the stored form of an agent's request: an approval or questions.
+// requestRow is the stored form of an agent's request, which is for an approval or for answers to questions.
 type requestRow struct {
 	Approval  *approvalRow   `json:"approval,omitempty"`
 	Questions []cli.Question `json:"questions,omitempty"`
@@ -318,7 +319,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		if !json.Valid(p.Input) {
 			p.Input = nil
 		}
-		p.Fields = append([]cli.Field{}, p.Fields...) // nil would mean a row of a version that did not store fields
+		p.Fields = append([]cli.Field{}, p.Fields...) // never nil, because versions that did not store fields wrote nil
 		row.Approval = &approvalRow{p, a.Links, a.Edits}
 	}
 	return encode(row)
@@ -331,7 +332,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // from a version that did not store fields: show the whole input
+		if a.Request.Fields == nil { // an old version did not store the fields, so show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}

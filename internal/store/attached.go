@@ -9,10 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// searched limits how many of the newest turns RecentTurns reads, because no index lists the turns of a conversation.
+// searched limits how many of the newest turns RecentTurns searches. No index lists the turns of a conversation.
 const searched = 10_000
 
-// RecentTurns omits cancelled turns, which never ran, and consultations and work, which the chat shows as messages.
+// RecentTurns omits cancelled turns, because they never ran. It also omits consultations and delegated work, because
+// the chat shows them as messages.
 func (db *DB) RecentTurns(
 	ctx context.Context, in orchestrator.ConversationID, limit int,
 ) ([]orchestrator.Turn, error) {

@@ -11,7 +11,7 @@ import (
 
 const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same, call`
 
-// titleBytes limits the bytes of a command in the audit.
+// titleBytes limits the bytes of AuditEntry.Title.
 const titleBytes = 500
 
 func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {
@@ -51,7 +51,7 @@ func auditEntry(a orchestrator.Approval, what orchestrator.AuditKind, at time.Ti
 	return e
 }
 
-// automaticKind returns the audit kind of an approval that a rule or a mode decided without a user.
+// automaticKind returns the audit kind for an approval that a rule or a permission mode decided, without a user.
 func automaticKind(a orchestrator.Approval) orchestrator.AuditKind {
 	switch {
 	case a.State == orchestrator.ApprovalDenied:

@@ -19,7 +19,7 @@ type Backup struct {
 	Bytes int64
 }
 
-// backupName is the layout of a backup's file name, for package time.
+// backupName is the file name of a backup, as a layout for package time.
 const backupName = "ductor-20060102T150405Z.db"
 
 // Backups lists the backups in a directory, the newest first.
@@ -34,10 +34,10 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into a directory and checks the copy. It then deletes older backups: backups past
-// an age, and backups that exceed a total size together with all newer backups. Other processes can use the database
-// meanwhile. It returns ErrDiskFull if the copy would leave less free space than its own size.
-func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
+// BackUp copies the database at path into dir and checks the copy. Other processes can use the database meanwhile.
+// BackUp then deletes older backups: those older than age, and the oldest ones while the total size exceeds maxBytes.
+// It returns ErrDiskFull if the copy would leave less free space than its own size.
+func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, maxBytes int64) error {
 	s, err := schema()
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
@@ -53,14 +53,14 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 	}
 	var sum int64
 	for i, b := range Backups(dir) {
-		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > age || sum > most) {
+		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > age || sum > maxBytes) {
 			_ = os.Remove(b.Path) // the next backup tries again
 		}
 	}
 	return nil
 }
 
-// RemoveDrafts removes incomplete backups of dead processes from a directory, with their journals.
+// RemoveDrafts removes backups from dir that a dead process left incomplete, with their journals.
 func RemoveDrafts(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -72,7 +72,6 @@ func RemoveDrafts(dir string) {
 	}
 }
 
-// checkSpace returns ErrDiskFull if a copy would fill the disk.
 func checkSpace(path, dir string) error {
 	var disk syscall.Statfs_t
 	info, err := os.Stat(path)

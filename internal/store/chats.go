@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// groupTables lists the tables whose rows get a group's new ID in their column chat. Messages and approvals keep the
-// old ID.
+// groupTables lists the tables in which MoveChat changes the column chat, after Telegram gave a group a new ID.
+// Messages and approvals keep the old ID.
 func groupTables() []string {
 	return []string{"audit", "changes", "conversations", "jobs", "own_sessions", "rules", "sessions",
 		"spent", "turns"}

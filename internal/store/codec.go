@@ -14,8 +14,8 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// JSON in the database uses types of this package, or types of the domain with JSON tags. A renamed field of the domain
-// therefore loses no stored data.
+// Values that are stored as JSON have types of this package, or types of package orchestrator with JSON tags. Renaming
+// a field in Go therefore does not lose stored data.
 
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
@@ -25,7 +25,7 @@ func encode(value any) (string, error) {
 	return string(text), nil
 }
 
-// encodeList returns a list as JSON, or "" if the list is empty.
+// encodeList returns a list as JSON, or "" for an empty list.
 func encodeList[T any](list []T) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -43,7 +43,7 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// millis returns a time as the database stores it. The zero time is 0.
+// millis converts a time to the stored form, milliseconds since 1970. The zero time becomes 0.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -58,7 +58,7 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// blob returns an empty slice for nil, which SQLite would store as NULL.
+// blob replaces nil with an empty slice, because SQLite would store nil as NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -66,11 +66,11 @@ func blob(b []byte) []byte {
 	return b
 }
 
-// nonNegative prevents a negative limit, which SQLite would treat as no limit.
+// nonNegative replaces a negative limit with 0, because SQLite would treat it as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
 // scan returns a function that reads a row into a T. fields returns pointers to the fields of a T, in the order of the
-// columns. The same pointers can be used to insert a row.
+// columns. Inserts use the same pointers as values.
 func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(fields(&v)...)
@@ -78,7 +78,7 @@ func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	}
 }
 
-// timeColumn reads and writes a time in a column of milliseconds.
+// timeColumn lets a time be scanned from, and inserted into, a column with milliseconds.
 type timeColumn struct{ at *time.Time }
 
 // Scan implements sql.Scanner.
@@ -94,7 +94,7 @@ func (m timeColumn) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (m timeColumn) Value() (driver.Value, error) { return millis(*m.at), nil }
 
-// listColumn reads and writes a slice in a column of JSON. An empty slice is stored as "".
+// listColumn lets a slice be scanned from, and inserted into, a column with JSON. An empty slice is stored as "".
 type listColumn[T any] struct{ of *[]T }
 
 // Scan implements sql.Scanner.
@@ -109,15 +109,15 @@ func (l listColumn[T]) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert inserts a row and returns the number of inserted rows. more is the end of the statement, for example a
+// insert inserts a row, and returns the number of inserted rows. more is appended to the statement, for example a
 // conflict clause.
 func (t tx) insert(table, columns, more string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+more, fields...)
 }
 
-// onConflictReplace returns a conflict clause for an insert that replaces the row with the same key. key is one column,
-// or several columns separated by ", ".
+// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. key is one
+// column, or several columns separated by ", ".
 func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {
@@ -128,13 +128,14 @@ func onConflictReplace(key, columns string) string {
 	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// upsert stores a row. It replaces the row with the same key.
+// upsert inserts a row, or replaces the row with the same key.
 func (t tx) upsert(table, key, columns string, fields ...any) error {
 	_, err := t.insert(table, columns, onConflictReplace(key, columns), fields...)
 	return err
 }
 
-// mapNoRows replaces sql.ErrNoRows by missing. If missing is nil, it returns the zero value without an error.
+// mapNoRows replaces sql.ErrNoRows with the error missing. If missing is nil, the result is the zero value without an
+// error.
 func mapNoRows[T any](v T, err, missing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
@@ -143,7 +144,7 @@ func mapNoRows[T any](v T, err, missing error) (T, error) {
 	return v, err
 }
 
-// exec executes one statement in a separate transaction.
+// exec runs one statement in its own transaction. write is the method of DB that makes the transaction.
 func (db *DB) exec(
 	ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any,
 ) error {
@@ -153,7 +154,7 @@ func (db *DB) exec(
 	}))
 }
 
-// execExisting executes a statement that must change a row. It returns missing if no row was changed.
+// execExisting runs a statement that must change at least one row. Otherwise it returns missing.
 func (t tx) execExisting(missing error, query string, args ...any) error {
 	n, err := t.Exec(query, args...)
 	if err == nil && n == 0 {

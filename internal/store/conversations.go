@@ -101,7 +101,7 @@ type toolsRow struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// encodeTools returns a tool list as JSON, or "" if the list is empty.
+// encodeTools returns a tool list as JSON, or "" for an empty list.
 func encodeTools(list cli.ToolList) (string, error) {
 	if list.Empty() {
 		return "", nil
@@ -109,7 +109,7 @@ func encodeTools(list cli.ToolList) (string, error) {
 	return encode(toolsRow(list))
 }
 
-// encodeAccounts returns accounts as JSON, or "" if there are none.
+// encodeAccounts returns accounts as JSON, or "" for none.
 func encodeAccounts(accounts cli.Accounts) (string, error) {
 	if len(accounts) == 0 {
 		return "", nil
@@ -123,7 +123,7 @@ func decodeTools(text string) (cli.ToolList, error) {
 	return cli.ToolList(row), err
 }
 
-// mapForeignKey replaces the error of a violated foreign key by ErrNoSession.
+// mapForeignKey replaces the error of a violated foreign key with ErrNoSession.
 func mapForeignKey(err error) error {
 	if sqlite.IsForeignKey(err) {
 		return orchestrator.ErrNoSession
@@ -147,9 +147,9 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 	return all, wrap("list languages", err)
 }
 
-// SaveLanguage stores the language of a user or group. It replaces the previous language. It uses a shared transaction,
-// so that the first prompt of a chat does not wait for the disk. ductor acknowledges the update with the language only
-// after the commit is on the disk.
+// SaveLanguage stores the language of a user or group, and replaces the previous one. It uses a shared transaction, so
+// that the first prompt of a chat does not wait for the disk. This is safe: ductor confirms the Telegram update that
+// contains the language only after the commit.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
 	return wrap("save a language", db.writeShared(ctx, func(t tx) error {
 		return t.upsert("languages", "id", languageColumns, languageFields(&c)...)

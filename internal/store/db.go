@@ -1,16 +1,17 @@
 // Package store stores everything that must survive a crash in one SQLite file: the inbox, notices, cards, jobs,
 // approvals, and the choices, sessions and turns of conversations. *DB implements orchestrator.Store,
-// orchestrator.Journal, heartbeat.Store and others. The interfaces describe the methods. Comments in this package only
-// add how durable a write is.
+// orchestrator.Journal, heartbeat.Store and others. The interfaces describe the methods. The comments here only add how
+// durable a write is.
 //
 // The package contains no domain logic: other packages decide when a turn runs or when a message is sent again. It also
 // does not prevent two processes from using the same database; the lock file of the command does.
 //
 // Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions:
-//   - The changes of a lazy method survive the death of the process at once. They survive a power failure after a
-//     second, or after the next method that is not lazy.
-//   - A method that shares its transaction with other calls returns before the commit. Even the death of the process
-//     loses its changes during the first milliseconds, or until the next method that does not share a transaction.
+//   - A method described as lazy returns before its changes are on the disk. They survive the death of the process. A
+//     power failure can lose them during the next second, unless another method that is not lazy has returned since.
+//   - A method that uses a shared transaction returns before the commit, so that several calls can share one commit.
+//     Its changes are lost if the process dies before the commit. They are committed by the next method that does not
+//     use a shared transaction, or by a timer after some milliseconds.
 //
 // Times are stored as milliseconds in UTC.
 package store
@@ -39,9 +40,9 @@ var (
 //go:embed sql/*.sql
 var migrations embed.FS
 
-// schema describes the database. Before a migration, package sqlite makes a copy of the database. CleanCopy removes the
-// text of unhandled messages from the copy, for two reasons. The text may contain a secret. And if a user goes back to
-// the copy, ductor must not handle a message again.
+// schema describes the database for package sqlite, which copies the database before a migration. The statement
+// CleanCopy removes the text of unhandled Telegram messages from this copy, for two reasons. The text may contain a
+// secret. And if a user goes back to the copy, ductor must not handle these messages again.
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{
@@ -57,7 +58,7 @@ type Options struct {
 	SQLite sqlite.Options
 }
 
-// DB is an open database. Safe for concurrent use. It runs one write at a time.
+// DB is an open database. It runs one write at a time. Safe for concurrent use.
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
@@ -98,21 +99,21 @@ func (db *DB) Flush(context.Context) error { return wrap("flush", db.file.Flush(
 
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.file.Disk() }
 
-// RetryDisk implements orchestrator.Disk. It makes the database accept writes again, unless the disk failed.
+// RetryDisk implements orchestrator.Disk. After a full disk, it makes the database accept writes again.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return wrap("retry the disk", db.file.RetryDisk(ctx))
 }
 
-// Size returns the bytes of the database and its log, and the number of transactions since it was opened.
+// Size returns the size of the database with its log in bytes, and the number of transactions since it was opened.
 func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
 
-// Unreadable lists the tables in which a query skipped rows that it could not decode.
+// Unreadable returns the tables in which a query skipped rows, because it could not decode them.
 func (db *DB) Unreadable() []string { return db.file.Unreadable() }
 
-// Unchecked reports whether Open did not check the whole database, because it is too large.
+// Unchecked reports whether Open checked only a part of the database, because it is too large.
 func (db *DB) Unchecked() bool { return db.file.Unchecked() }
 
-// CheckPages reads the whole database. After it finds damage, all writes fail.
+// CheckPages checks the whole database for damage. If it finds damage, all later writes fail.
 func (db *DB) CheckPages(ctx context.Context) error {
 	return wrap("check", db.file.CheckPages(ctx))
 }
@@ -125,7 +126,7 @@ func (db *DB) TryWrite(ctx context.Context) error {
 	}))
 }
 
-// tx is an open transaction. Its methods write single rows, so that a method of DB can combine several of them.
+// tx is an open transaction. Its methods write single rows, and methods of DB combine them.
 type tx struct{ *sqlite.Tx }
 
 // write runs f in a transaction, and returns when the changes are on the disk; see sqlite.DB.Write.
@@ -138,19 +139,18 @@ func (db *DB) writeLazily(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteLazily(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// writeShared is like writeLazily, but shares its transaction with other writes at the same moment; see
-// sqlite.DB.WriteShared.
+// writeShared is like writeLazily, but several calls share one transaction; see sqlite.DB.WriteShared.
 func (db *DB) writeShared(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteShared(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
 // writeSecret is like write, for a transaction that deletes a secret. Afterwards no file of the database contains the
-// secret.
+// secret any more.
 func (db *DB) writeSecret(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteSecret(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// wrap adds the name of the failed operation to an error. It returns nil for nil.
+// wrap adds the name of the failed operation to an error.
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -167,7 +167,7 @@ func Copy(ctx context.Context, path, target string) error {
 	return wrap("copy", sqlite.Copy(ctx, path, target, s))
 }
 
-// Check reads a whole database that no process uses; see sqlite.Check.
+// Check checks a database for damage, while no process uses it; see sqlite.Check.
 func Check(ctx context.Context, path string) error {
 	s, err := schema()
 	if err == nil {

@@ -18,7 +18,8 @@ func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orc
 	return db.Turn(ctx, id)
 }
 
-// AmendOutcome uses a shared transaction. If a power failure loses the change, the chat only lacks the Undo button.
+// AmendOutcome uses a shared transaction. If a power failure loses the change, only the Undo button is missing in the
+// chat.
 func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("amend the outcome of turn %s", id)
 	outcome, err := encodeOutcome(o)
@@ -30,7 +31,7 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 	}))
 }
 
-// MarkDelivered may share a transaction. If a power failure loses the change, ductor only shows the outcome twice.
+// MarkDelivered uses a shared transaction. If a power failure loses the change, ductor shows the outcome a second time.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeShared(ctx, func(t tx) error {
 		return t.changeEnded(id, `delivered = 1`)

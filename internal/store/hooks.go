@@ -58,7 +58,7 @@ func (t tx) recordDelivery(d webhook.Delivery) (webhook.Result, error) {
 	return webhook.Recorded, err
 }
 
-// PruneDeliveries deletes in small transactions; see Prune.
+// PruneDeliveries deletes in several small transactions, like Prune.
 func (db *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, error) {
 	var n int64
 	err := db.deleteAll(ctx, &n, `DELETE FROM hook_seen WHERE (hook, seal) IN

@@ -10,12 +10,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// reuseAge is the age after which another update may have the ID of a stored update. Telegram repeats an update for at
+// reuseAge is the age after which a new update may have the same ID as a stored one. Telegram repeats an update for at
 // most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates uses a shared transaction. An update whose Raw is empty counts as handled. An update replaces a stored
-// one with the same ID only if that one was handled and is older than reuseAge.
+// AppendUpdates uses a shared transaction. An update without Raw is stored as handled. A stored update is replaced by a
+// new one with the same ID only if it is handled and older than reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 	return all, wrap("list pending updates", err)
 }
 
-// FinishUpdates ignores IDs that are not in the inbox.
+// FinishUpdates ignores IDs of updates that are not stored.
 func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return wrap("finish updates", db.write(ctx, db.finishUpdates(ids, notices)))
 }
@@ -70,7 +70,7 @@ func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchest
 	return wrap("forget updates", db.writeSecret(ctx, db.finishUpdates(ids, notices)))
 }
 
-// finishUpdates returns a function that marks updates as handled and stores notices, for a transaction.
+// finishUpdates returns the part of a transaction that marks updates as handled and stores notices.
 func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx) error {
 	now := millis(db.now())
 	return func(t tx) error {
@@ -86,8 +86,8 @@ func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx
 	}
 }
 
-// markHandled marks updates as handled and deletes their text, which is no longer needed. It keeps the time of an
-// update that was already handled.
+// markHandled marks updates as handled and deletes their text, which is no longer needed. It does not change updates
+// that are already handled.
 func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -109,13 +109,13 @@ func updateFields(u *orchestrator.Update) []any {
 	return []any{&u.ID, &u.Raw, timeColumn{&u.Received}, &u.Crashes}
 }
 
-// CountCrash counts a crash of ductor for everything that may have caused it: all unhandled updates, all running turns,
-// and all turns whose outcome is not shown.
+// CountCrash records a crash of ductor for everything that may have caused it: unhandled updates, running turns, and
+// turns whose outcome is not delivered.
 func (db *DB) CountCrash(ctx context.Context) error {
 	return db.setCrashes(ctx, "count a crash", "crashes + 1")
 }
 
-// ForgetCrashes resets the counts of CountCrash, because no update or turn caused a crash.
+// ForgetCrashes resets the counters of CountCrash to 0.
 func (db *DB) ForgetCrashes(ctx context.Context) error {
 	return db.setCrashes(ctx, "reset crash counts", "0")
 }

@@ -54,7 +54,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 	}
 }
 
-// jobRights returns the stored form of Rights.Of: "" for RightsOfJob, the default.
+// jobRights returns Rights.Of as stored in a jobRow: "" for RightsOfJob, which is the default.
 func jobRights(j orchestrator.Job) string {
 	if j.Rights.Of == orchestrator.RightsOfJob {
 		return ""
@@ -62,7 +62,7 @@ func jobRights(j orchestrator.Job) string {
 	return string(j.Rights.Of)
 }
 
-// jobSource returns the stored form of Configured.
+// jobSource returns the Source of a jobRow for Job.Configured.
 func jobSource(j orchestrator.Job) string {
 	if j.Configured {
 		return configuredJob
@@ -72,7 +72,7 @@ func jobSource(j orchestrator.Job) string {
 
 const configuredJob = "config"
 
-// decodeJob decodes the fields of a job that have no column.
+// decodeJob decodes the column spec, which contains the fields of a job that have no column of their own.
 func decodeJob(text string, j *orchestrator.Job) error {
 	var r jobRow
 	if err := decode(text, &r); err != nil {

@@ -111,7 +111,7 @@ func (db *DB) RecordRuns(
 	return fresh, wrap(fmt.Sprintf("record runs of job %s", job), err)
 }
 
-// recordRun stores a run, unless its ID is already stored. It returns the number of new rows.
+// recordRun stores a run, unless a run with this ID is stored already. It returns the number of new rows.
 func (t tx) recordRun(r orchestrator.JobRun) (int64, error) {
 	return t.insert("job_runs", runColumns, `ON CONFLICT (id) DO NOTHING`, runFields(&r)...)
 }
@@ -138,7 +138,7 @@ func (t tx) updateRun(r orchestrator.JobRun) (int64, error) {
 		r.Result.Changed, r.Result.Notified, r.Result.CostUSD, string(r.ID))
 }
 
-// EndRun does nothing if the run has already ended, so that its cost counts once.
+// EndRun does nothing if the run has already ended, so that its cost is counted once.
 func (db *DB) EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error {
 	return wrap(fmt.Sprintf("end run %s", r.ID), db.write(ctx, func(t tx) error {
 		n, err := t.updateRun(r)

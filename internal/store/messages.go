@@ -13,13 +13,13 @@ import (
 
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
-// SaveMessage waits for the disk only if the message has Content. It is lazy for a message that is being sent, because
-// a user waits for the message. Otherwise it uses a shared transaction.
+// SaveMessage waits for the disk if the message has Content, because ductor still has to send it. For a message that is
+// being sent, SaveMessage is lazy, because the user waits for it. Otherwise it uses a shared transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {
 	case m.Content != nil:
-	case m.State == orchestrator.Sending: // a power failure at this moment may cause a second message
+	case m.State == orchestrator.Sending: // after a power failure, the message may be sent twice
 		write = db.writeLazily
 	default:
 		write = db.writeShared
@@ -33,7 +33,7 @@ func messageFields(m *orchestrator.Message) []any {
 }
 
 func (t tx) saveMessage(m orchestrator.Message, now int64) error {
-	// upsert is not used here, because it builds its SQL each time, and most calls to Telegram store a message.
+	// Most calls to Telegram store a message, so avoid upsert, which builds its SQL each time.
 	_, err := t.Exec(`INSERT INTO messages (`+messageColumns+`, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic,
 		state = excluded.state,
@@ -46,7 +46,8 @@ func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message
 	return db.findMessage(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
 }
 
-// MessageAt implements orchestrator.MessageStore. If several messages had the number, it returns the newest.
+// MessageAt implements orchestrator.MessageStore. If several stored messages have the Telegram ID, it returns the
+// newest.
 func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return db.findMessage(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
 		WHERE chat = ? AND topic = ? AND message = ? AND message > 0 ORDER BY seq DESC LIMIT 1`, in.Chat, in.Topic, id)
@@ -72,7 +73,7 @@ func (db *DB) OwedMessages(ctx context.Context) ([]orchestrator.Message, error) 
 
 const rateColumns = `chat, every, burst, until, told`
 
-// SendRates lists the rates that SaveSendRate stored.
+// SendRates returns the rates that SaveSendRate stored.
 func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (r orchestrator.SendRate, err error) {
 		var until, told int64
@@ -83,7 +84,7 @@ func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	return all, wrap("list the rates of chats", err)
 }
 
-// SaveSendRate stores the rate of a chat. It replaces the previous rate.
+// SaveSendRate stores the rate at which ductor may send to a chat, and replaces the previous rate.
 func (db *DB) SaveSendRate(ctx context.Context, r orchestrator.SendRate) error {
 	return wrap("save the rate of a chat", db.write(ctx, func(t tx) error {
 		return t.upsert("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until), millis(r.Told))
@@ -111,8 +112,8 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard is lazy. It also stores content under names that are not turns, such as drafts. Prune deletes such content
-// by age.
+// SaveCard is lazy. turn may also be a name that is not the ID of a turn, for content such as drafts. Prune deletes
+// such content by age.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
 	return db.exec(ctx, "save card of turn "+turn, db.writeLazily,
 		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)

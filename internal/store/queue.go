@@ -20,8 +20,8 @@ func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err erro
 	return ok && err == nil, wrap(fmt.Sprintf("promote turn %s", id), err)
 }
 
-// moveToFront moves a turn to the front of its queue: the turn gets the first position, and each turn before it moves
-// back by one.
+// moveToFront moves a turn to the front of its queue. The turn gets the position of the first turn, and each turn that
+// was ahead of it moves back by one.
 func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64],
 		`SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
@@ -30,7 +30,8 @@ func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 	if err != nil || len(positions) == 0 {
 		return false, err
 	}
-	// Positions are unique and above 0. To avoid conflicts, every turn first gets the negative of its new position.
+	// Positions are unique and positive. Use negative numbers first, so that no two turns have the same position
+	// meanwhile.
 	for i, from := range positions {
 		to := positions[(i+1)%len(positions)]
 		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
@@ -73,7 +74,7 @@ func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 		WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }
 
-// Load counts open turns, open approvals, open job runs, and all jobs.
+// Load counts the open turns, approvals and job runs, and all jobs.
 func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
 	l, err := sqlite.One(ctx, db.file, scan(loadFields),
 		`SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),

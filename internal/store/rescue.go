@@ -15,17 +15,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Rescue replaces a damaged database, and moves its files to a separate directory. If all rows of the damaged database
-// can be read, the new database is a copy of it. Otherwise the new database is a copy of the newest usable backup, or
-// empty if there is none. If the new database may lack rows, some work in it may already have been done, so ductor runs
-// that work only after a user confirms it.
+// Rescue replaces a damaged database with a new one, and moves the damaged files to a separate directory. If all rows
+// of the damaged database can be read, the new database contains all of them. Otherwise it is a copy of the newest
+// usable backup, or empty without a backup. A new database that may lack rows may contain work that was already done.
+// ductor then runs that work only after a user confirms it.
 type Rescue struct {
 	Path    string
 	Cause   error  // the error of Open
 	Backups string // directory of the backups
-	// HasOutput reports whether the whole output of a run, from an offset on, can be read.
+	// HasOutput reports whether the output of a run can be read from the given offset to its end.
 	HasOutput func(run cli.RunID, output int64) bool
-	// Notices returns notices for users. Rescued is complete when Run calls Notices.
+	// Notices returns notices about the rescue for users. The fields of Rescued are set when Run calls it.
 	Notices func(db *DB) ([]orchestrator.Message, error)
 	Now     func() time.Time
 	Rescued
@@ -34,34 +34,34 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // latest possible time of the last write to the damaged database
+	LastWrite  time.Time // the last write to the damaged database was at this time or before
 	Copied     bool      // the new database contains all rows of the damaged file
-	LostWrites bool      // the damaged file lacked the last writes, because its log was lost
-	BackupTime time.Time // time of the backup from which the new database was copied; zero if none
+	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
+	BackupTime time.Time // time of the backup that was copied; zero if none was
 }
 
-// Complete reports whether the new database contains everything that was written.
+// Complete reports whether no data was lost.
 func (r Rescued) Complete() bool { return r.Copied && !r.LostWrites }
 
-// damagedPrefix is the prefix of the names of directories with the files of damaged databases.
+// damagedPrefix is the prefix of a directory with the files of a damaged database.
 const damagedPrefix = "damaged-"
 
-// Suffixes of the new database before it replaces the damaged one: draftSuffix while it is incomplete; nextSuffix and a
-// timestamp when it is complete.
+// Suffixes of the new database until it replaces the damaged one: draftSuffix while it is incomplete, then nextSuffix
+// with a timestamp.
 const (
 	draftSuffix = ".draft"
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database, and then moves both databases to their places. If the process is killed, the next start
-// continues or starts again; see FinishRescue.
+// Run creates the new database, and then moves both databases to their places. If the process is killed meanwhile, the
+// next start of ductor continues with FinishRescue, or runs another Rescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// The time of the directory matters only if a file is missing.
+		// The modification time of the directory matters only if a file is missing.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()
@@ -87,7 +87,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 	return wrap("rescue a damaged database", err)
 }
 
-// copy creates the new database from the damaged one or from a backup, and opens it.
+// copy creates the new database from the damaged one or from a backup, and opens it. The path draft is still temporary.
 func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	db, err := Open(ctx, draft, Options{Now: r.Now})
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	return Open(ctx, draft, Options{Now: r.Now})
 }
 
-// prepare prepares the new database for use, and stores the notices.
+// prepare stores the notices. If data was lost, it first calls invalidate.
 func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	if !r.Complete() {
 		if err := r.invalidate(ctx, db); err != nil {
@@ -130,8 +130,9 @@ func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	return err
 }
 
-// invalidate prepares a database that may lack the last writes. Turns and job runs that wait in it may have run since,
-// and users may have revoked permissions. A running turn continues only if the whole output of its agent can be read.
+// invalidate changes a database that may lack the last writes. Turns and job runs that wait in it may have run already,
+// so it stops them. Users may have revoked permissions, so it removes them. A running turn continues only if the whole
+// output of its agent can be read.
 func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
@@ -154,15 +155,15 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
 				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may contain messages of these turns that this database does not know. The stored messages
-			// remain, because ductor must still remove their buttons.
+			// The chat may contain messages of these turns that are not in this database. The stored messages remain,
+			// because ductor must still remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
 			`UPDATE messages SET content = NULL,
 				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
 			`UPDATE job_runs SET told = 1,
 				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
-			// Agents may know more entries than this database has recorded as told to them.
+			// Agents may have received more entries than this database has recorded. Do not send any of them again.
 			`UPDATE agent_sessions SET offered = coalesce((SELECT max(number) FROM turns), 0)`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,
@@ -173,8 +174,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 				return err
 			}
 		}
-		// The scheduler treats this time as the effect of a clock that was set back. It then computes the next time,
-		// and does not make up for missed runs.
+		// The scheduler treats a time in the far future as the effect of a clock that was set back. It then computes
+		// the next run, and does not catch up on missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err
@@ -183,11 +184,11 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	})
 }
 
-// rescueAlert is the key of the alert that stores the time of the last rescue.
+// rescueAlert is the key of an alert that only stores the time of the last rescue.
 const rescueAlert = "rescued"
 
-// LastRescue returns a time before which ductor may have handled a message although the database does not contain it.
-// It returns zero if there was no rescue.
+// LastRescue returns the time up to which ductor may have handled messages that this database does not contain, because
+// a rescue lost them. It returns the zero time if no rescue has lost data.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
@@ -196,16 +197,16 @@ func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// RecentChats returns the chats with a turn since a time, each with the topic of its last turn.
+// RecentChats returns the chats with turns after the time since, each with the topic of its newest turn.
 func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.ConversationID, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM turns WHERE seq IN
 		(SELECT max(seq) FROM turns WHERE queued > ? GROUP BY chat) ORDER BY chat`, millis(since))
 	return all, wrap("list recent chats", err)
 }
 
-// FinishRescue moves the files of the damaged database at path to their directory, and the complete new database to
-// path. Every start calls it, in case the process that created the new database was killed. It does nothing without a
-// complete new database.
+// FinishRescue completes a Rescue that created a new database and was then killed. It moves the files of the damaged
+// database at path to their directory, and the new database to path. Otherwise it does nothing. Every start of ductor
+// calls it.
 func FinishRescue(path string) error {
 	complete := withPrefix(path + nextSuffix)
 	if len(complete) == 0 {
@@ -226,31 +227,31 @@ func FinishRescue(path string) error {
 	if err != nil {
 		return fmt.Errorf("move the database aside: %w", err)
 	}
-	_ = os.Remove(aside) // fails unless the directory is empty
+	_ = os.Remove(aside) // removes it if nothing was moved there
 	return nil
 }
 
-// Lost reports whether the database at path is missing or empty although backups exist.
+// Lost reports whether the database at path is missing or empty, although backups of it exist.
 func Lost(path, backups string) bool {
 	info, err := os.Stat(path)
 	return (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) && len(Backups(backups)) > 0
 }
 
-// DamagedDirs returns the directories with files of damaged databases, the oldest first.
+// DamagedDirs returns the directories in the state directory that contain damaged databases, the oldest first.
 func DamagedDirs(state string) []string { return withPrefix(filepath.Join(state, damagedPrefix)) }
 
-// withPrefix returns the files whose paths start with path.
-func withPrefix(path string) (all []string) {
-	entries, _ := os.ReadDir(filepath.Dir(path))
+// withPrefix returns the paths of the files whose paths start with prefix.
+func withPrefix(prefix string) (all []string) {
+	entries, _ := os.ReadDir(filepath.Dir(prefix))
 	for _, e := range entries {
-		if name := filepath.Join(filepath.Dir(path), e.Name()); strings.HasPrefix(name, path) {
+		if name := filepath.Join(filepath.Dir(prefix), e.Name()); strings.HasPrefix(name, prefix) {
 			all = append(all, name)
 		}
 	}
 	return all
 }
 
-// removeFiles deletes all files of a database.
+// removeFiles deletes a database with all its files.
 func removeFiles(path string) {
 	for _, end := range append(sqlite.FileSuffixes(), ".backup", ".backup.new") {
 		_ = os.Remove(path + end)

@@ -8,21 +8,21 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// Pruned counts the rows that Prune deleted.
+// Pruned counts the rows that Prune has deleted, by kind.
 type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 
-// pruneBatch limits the rows of one deletion, and thus the time for which other writers wait.
+// pruneBatch limits the rows that one transaction deletes, so that other writers do not wait long.
 const pruneBatch = 500
 
 // Prune deletes rows that are older than before and that ductor no longer needs:
 //   - handled updates
-//   - messages that need no delivery
+//   - messages without content left to send
 //   - closed approvals
 //   - the messages and cards of delivered turns, except for the turn with the last result of a job
 //   - content that SaveCard stored under names that are not turns, such as drafts
 //
-// Turns and sessions stay, because they are the history. AuditTrail covers the audit. Prune uses small transactions. If
-// ctx ends, the counts are the rows that Prune has deleted so far.
+// Turns and sessions stay, because they are the history. Audit entries belong to AuditTrail. Prune uses several small
+// transactions. If it returns an error, the counts say how many rows it had deleted before.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)
@@ -67,8 +67,8 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts returns the prompts and answers of delivered turns. Deleting them empties the texts but keeps the turns,
-// which prevent a job or an update from running twice.
+// Transcripts is the dataset of prompts and answers of delivered turns. Trimming it empties the texts but keeps the
+// turns, because they prevent a job or an update from running twice.
 func (db *DB) Transcripts() heartbeat.Dataset {
 	return &dataset{db: db, name: "transcripts",
 		selection: `SELECT seq, ended AS at,
@@ -78,7 +78,7 @@ func (db *DB) Transcripts() heartbeat.Dataset {
 			FROM json_each(?)) AND delivered = 1`}
 }
 
-// AuditTrail returns the audit entries.
+// AuditTrail is the dataset of audit entries.
 func (db *DB) AuditTrail() heartbeat.Dataset {
 	return &dataset{db: db, name: "audit",
 		selection: `SELECT id AS seq, at, 100 + length(CAST(title AS BLOB)) + length(rule) + length(reason) AS bytes
@@ -86,7 +86,7 @@ func (db *DB) AuditTrail() heartbeat.Dataset {
 		deletion: `DELETE FROM audit WHERE id IN (SELECT value FROM json_each(?))`}
 }
 
-// JobRuns returns the ended runs of jobs. Their jobs keep the costs.
+// JobRuns is the dataset of ended job runs. Their costs remain in the jobs.
 func (db *DB) JobRuns() heartbeat.Dataset {
 	return &dataset{db: db, name: "runs",
 		selection: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes
@@ -95,13 +95,13 @@ func (db *DB) JobRuns() heartbeat.Dataset {
 		deletion: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?)) AND told = 1 AND ended > 0`}
 }
 
-// dataset deletes old rows of one table, or the texts in these rows.
+// dataset implements heartbeat.Dataset. It deletes old rows of one table, or only the texts in them.
 type dataset struct {
 	db        *DB
 	name      string
-	selection string // selects seq, at and bytes of every row that may be deleted
-	// deletion deletes rows by a JSON list of seq. It repeats the conditions of selection, because a seq may now belong
-	// to another row.
+	selection string // query for seq, at and bytes of each row that may be deleted
+	// deletion deletes the rows whose seq is in a JSON list. It repeats the conditions of selection, because a row may
+	// have changed in the meantime.
 	deletion string
 }
 
@@ -114,7 +114,7 @@ func (s *dataset) Plan(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimS
 	return t, wrap("select old rows of "+s.name, err)
 }
 
-// Trim uses small transactions.
+// Trim uses several small transactions.
 func (s *dataset) Trim(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimStats, error) {
 	gone, t, err := s.selectOld(ctx, c)
 	if err != nil {

@@ -13,35 +13,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a search by words. Its time grows with the number of entries that it reads. So it reads all entries only in
-// a small scope. In a larger scope it reads the newest entries with the words.
+// Limits of a search by words. The time of a search grows with the number of entries that it reads. A search in a scope
+// with fewer than smallScope entries reads all of them. In a larger scope it reads only the newest maxHits entries that
+// contain the words.
 const (
 	smallScope = 10_000 // entries
 	maxHits    = 10_000 // entries
 )
 
-// arguments are the arguments of a statement.
+// arguments are the arguments of an SQL statement.
 type arguments []any
 
-// add adds an argument. It returns the parameter that refers to the argument.
+// add adds an argument, and returns the parameter (such as ?3) that refers to it.
 func (a *arguments) add(value any) string {
 	*a = append(*a, value)
 	return fmt.Sprintf("?%d", len(*a))
 }
 
-// addList adds a list. It returns a query for the values of the list.
+// addList adds a list as an argument, and returns a subquery for its values.
 func addList[T any](a *arguments, list []T) string {
 	raw, _ := json.Marshal(slices.Concat([]T{}, list)) // numbers and strings can always be encoded
 	return "(SELECT value FROM json_each(" + a.add(string(raw)) + "))"
 }
 
-// below returns the condition that a session works in one of dirs or below it.
+// below returns an SQL condition: the session's directory is one of dirs, or is below one.
 func (a *arguments) below(dirs []string) string {
 	return "EXISTS (SELECT 1 FROM " + addList(a, dirs) + ` AS below
 		WHERE dir = below.value OR substr(dir, 1, length(below.value) + 1) = below.value || '/')`
 }
 
-// scope returns the condition for the sessions that a query may find, before the words are compared.
+// scope returns an SQL condition for the sessions in which a query may search.
 func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	in, all := q.Conversation, []string{}
 	if q.Scope.Conversation != (orchestrator.ConversationID{}) {
@@ -65,7 +66,8 @@ func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	return strings.Join(append(all, "archived = "+a.add(q.Archived)), " AND ")
 }
 
-// FindSessions searches the sessions of a scope, or a user's sessions in all other conversations.
+// FindSessions searches the sessions in a scope. If q.Elsewhere is set, it searches that user's sessions in all other
+// conversations.
 func (db *DB) FindSessions(
 	ctx context.Context, q orchestrator.SessionQuery,
 ) (found []orchestrator.FoundSession, more bool, err error) {
@@ -92,7 +94,7 @@ func (a *arguments) page(q orchestrator.SessionQuery) string {
 	return fmt.Sprintf(" LIMIT %s OFFSET %s", a.add(q.Limit+1), a.add(q.Offset))
 }
 
-// findWords searches for sessions with words in their titles or entries.
+// findWords finds the sessions whose title or entries contain the words.
 func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words string) ([]listedSession, error) {
 	var sized arguments
 	entries, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT count(*) FROM (SELECT 1
@@ -105,7 +107,8 @@ func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words 
 	return sqlite.Many(ctx, db.file, scanListed, statement, args...)
 }
 
-// searchStatement returns the statement for a search in a small or a large scope.
+// searchStatement returns the statement for a search by words. small means that the scope has fewer than smallScope
+// entries.
 func searchStatement(q orchestrator.SessionQuery, words string, small bool) (string, arguments) {
 	var args arguments
 	scope := args.scope(q)
@@ -126,7 +129,7 @@ func searchStatement(q orchestrator.SessionQuery, words string, small bool) (str
 		` ESCAPE '\')` + listedOrder + args.page(q), args
 }
 
-// quote fills in the excerpts of found sessions. It evaluates the words once for all sessions.
+// quote sets the excerpts of found sessions. It runs the full-text query only once, for all sessions.
 func (db *DB) quote(ctx context.Context, words string, found []listedSession) error {
 	var hits []int64
 	for _, s := range found {
@@ -154,8 +157,8 @@ func (db *DB) quote(ctx context.Context, words string, found []listedSession) er
 	return err
 }
 
-// ftsQuery returns a full-text query for texts that contain all words. A word of three letters or more also matches as
-// a prefix. ftsQuery quotes every word, so that no word is query syntax.
+// ftsQuery returns a full-text query for texts that contain all words. A word of three letters or more is a prefix, so
+// it also matches longer words. Every word is quoted, so that none is interpreted as query syntax.
 func ftsQuery(words string) string {
 	var terms []string
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -170,12 +173,12 @@ func ftsQuery(words string) string {
 	return strings.Join(terms, " ")
 }
 
-// likePattern returns a LIKE pattern for texts that contain words. It escapes wildcards.
+// likePattern returns a LIKE pattern for titles that contain words. It escapes wildcards.
 func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session, with the row of its newest entry that contains the words, or 0 if there is none.
+// listedSession is a found session. hit is the row ID of its newest entry that contains the words, or 0.
 type listedSession struct {
 	orchestrator.FoundSession
 	hit int64

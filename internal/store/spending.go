@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// countSpent stores usage, unless its ID is already stored.
+// countSpent stores s, unless an entry with its ID is stored already.
 func (t tx) countSpent(s orchestrator.Spent) error {
 	_, err := t.insert("spent",
 		`id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`,
@@ -21,7 +21,7 @@ func (t tx) countSpent(s orchestrator.Spent) error {
 	return err
 }
 
-// countTurn stores the usage of a turn that has just ended. It stores nothing for a turn that never started.
+// countTurn stores the usage of a turn that has just ended. It does nothing for a turn that never started.
 func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	s := orchestrator.Spent{ID: string(id), At: ended, Agent: o.Agent, Model: o.Model, Usage: o.Usage,
 		CostUSD: o.CostUSD}
@@ -78,7 +78,7 @@ func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// lifted is the value of the column scope if all budgets are lifted for a day.
+// lifted in the column scope means that a user has lifted all budgets for the day.
 const lifted = "lifted"
 
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {
@@ -121,7 +121,7 @@ func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Ti
 			return err
 		}
 		before := cli.AccountLimits{Agent: of.Agent, Account: of.Account}
-		if decode(known, &before.Limits) != nil { // the agent reports the limits again
+		if decode(known, &before.Limits) != nil { // ignore unreadable limits; the agent reports them again
 			before.Limits = nil
 		}
 		merged = before.Merge(of.Limits, now)

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordBackground is lazy. It stores that an agent works in the background of a run after the run's last turn. An
-// empty Note records that the background work has ended.
+// RecordBackground records that the agent of a run continues to work in the background after its last turn. An empty
+// Note means that this work has ended. RecordBackground is lazy.
 func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
 	return wrap("record background work", db.writeLazily(ctx, func(t tx) error {
 		if s.Note == "" {
@@ -49,7 +49,7 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 	return all, wrap("list running turns", err)
 }
 
-// LastStart returns the last turn that started in a run, and the turn's start. It returns ErrNoTurn for an unknown run.
+// LastStart returns the newest turn of a run, and how that turn started. It returns ErrNoTurn for an unknown run.
 func (db *DB) LastStart(ctx context.Context, run cli.RunID) (turn cli.TurnID, s cli.Start, err error) {
 	s, err = sqlite.One(ctx, db.file, func(row sqlite.Row) (s cli.Start, err error) {
 		err = row.Scan(&turn, &s.Run, &s.Output, &s.Input, &s.Note)

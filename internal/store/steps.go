@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// SaveSteps implements orchestrator.StepStore. It does nothing if the turn was deleted.
+// SaveSteps implements orchestrator.StepStore. It does nothing if the turn does not exist any more.
 func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []orchestrator.Step) error {
 	return wrap("save the steps of turn "+string(turn), db.writeShared(ctx, func(t tx) error {
 		if _, err := t.Exec(`DELETE FROM steps WHERE turn = ?`, string(turn)); err != nil {
@@ -55,7 +55,7 @@ func scanStep(row sqlite.Row) (s orchestrator.Step, err error) {
 	return s, err
 }
 
-// Steps returns the steps of all turns.
+// Steps is the dataset of all steps.
 func (db *DB) Steps() heartbeat.Dataset {
 	return &dataset{db: db, name: "steps",
 		selection: `SELECT seq, at, 100 + length(CAST(title AS BLOB)) + length(CAST(input AS BLOB)) +
@@ -74,7 +74,7 @@ func changesFields(c *orchestrator.TurnChanges) []any {
 		&c.Changed.Removed, &c.Changed.Ignored}
 }
 
-// SaveChanges updates only Undone and Commit if the ID is already stored.
+// SaveChanges stores c. If its ID is stored already, it updates only Undone and Commit.
 func (db *DB) SaveChanges(ctx context.Context, c orchestrator.TurnChanges) error {
 	return wrap("save the changes of "+c.ID, db.write(ctx, func(t tx) error {
 		_, err := t.insert("changes", changesColumns, `ON CONFLICT (id) DO UPDATE

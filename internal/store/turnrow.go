@@ -6,13 +6,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// outcomeRow is the stored form of an outcome. Its fields replace fields of Outcome with another stored form.
+// outcomeRow is the stored form of an Outcome. It redefines the fields whose stored form differs.
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery
 	Usage       usageRow `json:"usage"`
 	At          int64    `json:"at,omitempty"`
-	LegacyOffer string   `json:"offer,omitempty"` // set in rows of versions that stored a single offer
+	LegacyOffer string   `json:"offer,omitempty"` // set by old versions, which stored a single action
 }
 
 type usageRow struct {
@@ -68,7 +68,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	return o, nil
 }
 
-// legacyOffer returns the actions for the single offer in a row of an older version.
+// legacyOffer converts the action that an old version stored.
 func legacyOffer(word string) []orchestrator.Action {
 	switch word {
 	case "retry", "wait", "other-agent":
@@ -87,7 +87,7 @@ type rightsRow struct {
 	No    []string              `json:"denied_tools,omitempty"`
 }
 
-// encodeRights returns rights as JSON, or "" for the rights of the chat.
+// encodeRights returns rights as JSON, or "" for RightsOfChat.
 func encodeRights(r orchestrator.Rights) (string, error) {
 	if r.Of == orchestrator.RightsOfChat {
 		return "", nil
@@ -102,14 +102,14 @@ func decodeRights(text string) (orchestrator.Rights, error) {
 		Denied: row.No}}, err
 }
 
-// wantsRow is the stored form of Wants, together with the style of the card and the text that the prompt quotes.
+// wantsRow is the stored form of Wants. It also contains Prompt.Quotes.
 type wantsRow struct {
 	orchestrator.Wants
 	orchestrator.CardStyle
 	Quotes cli.TurnID `json:"quotes,omitempty"`
 }
 
-// encodeWants returns a turn's Wants as JSON, or "" for the zero value.
+// encodeWants returns a turn's Wants and Prompt.Quotes as JSON, or "" if both are zero.
 func encodeWants(t orchestrator.Turn) (string, error) {
 	if t.Wants == (orchestrator.Wants{}) && t.Prompt.Quotes == "" {
 		return "", nil

@@ -19,14 +19,14 @@ const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic
 	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes,
 	kind, role, asks, number, upto, account`
 
-// EnqueueTurn uses a shared transaction if the prompt has updates. It returns ErrNoSession if t refers to an unknown
-// session.
+// EnqueueTurn uses a shared transaction if the prompt came in Telegram updates. It returns ErrNoSession if t refers to
+// an unknown session.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	now := millis(db.now())
 	write := db.write
 	if len(t.Prompt.Updates) > 0 {
-		// Until the commit, the updates are not marked as handled. If the transaction is lost, ductor handles them and
-		// enqueues the turn again.
+		// Until the commit, the updates are not marked as handled. If the process dies before it, ductor handles them
+		// again.
 		write = db.writeShared
 	}
 	err := write(ctx, func(tx tx) error {
@@ -94,9 +94,8 @@ func (db *DB) UpdatePrompt(
 		text, listColumn[orchestrator.Attachment]{&files}, string(id))
 }
 
-// StartTurn is lazy: after a power failure, no agent is running either. A turn that started in the last second then
-// starts again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
-// session.
+// StartTurn is lazy. A power failure may lose the start, but it also ends the agent, and the turn then starts again.
+// StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
@@ -114,7 +113,7 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (
 	return ok && err == nil, wrap(fmt.Sprintf("start turn %s", t.ID), err)
 }
 
-// AbortTurns implements orchestrator.Store. It is lazy if it only marks the running turn.
+// AbortTurns implements orchestrator.Store. It is lazy if it only marks a running turn.
 func (db *DB) AbortTurns(
 	ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled,
 ) error {
@@ -158,12 +157,12 @@ func (db *DB) changeQueued(ctx context.Context, verb string, id cli.TurnID, quer
 	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
 }
 
-// steeredUndelivered is the condition for a turn that was steered into a running turn, while ductor does not know
-// whether the agent received it.
+// steeredUndelivered is an SQL condition: the prompt of the turn was steered, which means added to a running turn, and
+// ductor does not know whether the agent received it.
 const steeredUndelivered = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
-// FinishTurn uses a shared transaction that is flushed after the commit. It returns ErrNoTurn for an unknown ID, and
-// another error for a turn that is not running.
+// FinishTurn uses a shared transaction, but starts a flush after the commit. It returns ErrNoTurn for an unknown ID,
+// and another error if the turn is not running.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
 	switch o.State {
@@ -199,7 +198,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}))
 }
 
-// Numbers of entries. A steered turn ends together with the turn into which it was steered.
+// SQL expressions for the number of an entry. A steered turn gets the number of the turn to which its prompt was added.
 const (
 	nextNumber   = `(SELECT coalesce(max(number), 0) + 1 FROM turns WHERE number > 0)`
 	numberOfHost = `coalesce((SELECT host.number FROM turns host WHERE host.id = turns.steered_into), 0)`
@@ -212,7 +211,8 @@ func (t tx) addToSession(session string, ended time.Time, o orchestrator.Outcome
 	return err
 }
 
-// AddEntry uses a shared transaction that is flushed after the commit. It returns ErrNoSession for an unknown session.
+// AddEntry uses a shared transaction, but starts a flush after the commit. It returns ErrNoSession for an unknown
+// session.
 func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orchestrator.Step) error {
 	op := fmt.Sprintf("store entry %s", turn.ID)
 	outcome, err := encodeOutcome(turn.Outcome)
@@ -252,7 +252,7 @@ func (db *DB) LastAside(
 	return t, wrap("find the last consultation", err)
 }
 
-// stateError returns the error for a turn that is not in the wanted state.
+// stateError returns the error for an operation on a turn that is not in the wanted state.
 func (t tx) stateError(id cli.TurnID, wanted string) error {
 	var state string
 	err := t.Row(`SELECT state FROM turns WHERE id = ?`, []any{string(id)}, &state)
@@ -286,8 +286,8 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History includes the turns that a fork shares with its original session. It omits cancelled turns, because they never
-// ran, but includes steered turns, which have no answer.
+// History includes, for a fork, the turns that it shares with the original session. It omits cancelled turns, because
+// they never ran. It includes steered turns, which have no answer of their own.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)
 }
@@ -317,11 +317,11 @@ func (db *DB) EntriesAfter(
 	}
 }
 
-// isHistory is the condition for turns that are part of a history: turns that ran, and steered turns.
+// isHistory is an SQL condition for turns that belong to the history: turns that ran, and steered turns.
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 
-// ancestry is a session, and the last of its turns that a fork shares.
+// ancestry is a session and the number of the last turn that its fork shares with it.
 type ancestry struct {
 	session string
 	last    int64

@@ -58,8 +58,8 @@ func (db *DB) UserGreeted(ctx context.Context, id orchestrator.PersonID) error {
 		`UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
 }
 
-// changeUser runs a change and writes its audit entry. If the change affects no row, it writes no audit entry and
-// returns false.
+// changeUser runs a change and writes its audit entry. If the change affects no row, changeUser writes no audit entry
+// and returns false.
 func (db *DB) changeUser(
 	ctx context.Context, op string, audit orchestrator.AuditEntry, change func(tx) (int64, error),
 ) (changed bool, err error) {
@@ -83,7 +83,7 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 	}))
 }
 
-// Invitations returns the list even if expired invitations cannot be deleted because the disk is full.
+// Invitations also deletes expired invitations. If the disk is full, it returns the list without deleting them.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
 	err := db.exec(ctx, "delete expired invitations", db.write,
 		`DELETE FROM invitations WHERE expires <= ?`, millis(at))

@@ -10,7 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Codex runs a single program at the end of a turn. Its config.toml lists the program and its arguments under `notify`.
+// Codex has no list of hooks. At the end of a turn, it runs the single program in `notify` of its config.toml, with the
+// arguments there.
 const notifyKey = "notify"
 
 var errNotTOML = errors.New("it is not valid TOML")
@@ -42,8 +43,8 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// splitFormer splits the words of the key. before is the program that was configured before ductor's hook. had
-// reports whether the words contain ductor's hook.
+// splitFormer splits the value of notify. before is the program that was configured before ductor added its hook. had
+// is true if the value contains ductor's hook.
 func splitFormer(words []string) (before []string, had bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false
@@ -64,7 +65,7 @@ func notifyOf(text []byte) ([]string, error) {
 	return all.Notify, nil
 }
 
-// setNotify sets the key, or removes it if words is empty. It preserves all other lines.
+// setNotify sets notify, or removes it if words is empty. It preserves all other lines.
 func setNotify(text []byte, words []string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	at, end := notifyLines(lines)
@@ -80,8 +81,8 @@ func setNotify(text []byte, words []string) ([]byte, error) {
 	return next, checkOnlyNotify(text, next, words)
 }
 
-// notifyLines returns the range of lines of the key. If the key is missing, the range is empty and at the beginning,
-// where all keys outside of tables must be.
+// notifyLines returns the range of lines with notify. If the key is missing, the range is empty and at the beginning of
+// the file, because a key outside of tables must come before all tables.
 func notifyLines(lines []string) (at, end int) {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, "=")
@@ -101,7 +102,7 @@ func notifyLines(lines []string) (at, end int) {
 	return 0, 0
 }
 
-// checkOnlyNotify returns an error if anything other than the key has changed.
+// checkOnlyNotify returns an error if anything except notify has changed.
 func checkOnlyNotify(before, after []byte, words []string) error {
 	old, now := map[string]any{}, map[string]any{}
 	err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now))

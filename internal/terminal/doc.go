@@ -1,5 +1,5 @@
-// Package terminal adds hooks to the settings of the agent CLIs that a user runs in terminals, and removes them
-// again. Through the hooks, the CLIs report to ductor.
+// Package terminal adds hooks to the settings of the agent CLIs that a user runs in terminals, and removes them again.
+// A hook is a program that the CLI runs at events; these hooks report the events to ductor.
 //
 // The package does not run the hooks; see package hook.
 package terminal

@@ -14,23 +14,22 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Verb is the first argument of ductor when a CLI runs it as a hook. The agent, StateFlag and ductor's state
-// directory follow.
+// A CLI runs ductor as a hook with the arguments Verb, the agent's name, StateFlag, and ductor's state directory.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // identifies ductor's hooks, because no other program uses it
-	ThenFlag  = "--then"         // precedes the program that was configured before; ductor runs it too
+	StateFlag = "--ductor-state" // also identifies ductor's hooks in settings, because no other program uses it
+	ThenFlag  = "--then"         // the user's own program for notify follows; ductor runs it, too
 )
 
-// Machine describes the environment of the CLIs and ductor.
+// Machine is the environment of the CLIs and of ductor.
 type Machine struct {
 	Home    string                   // the user's home directory
-	Getenv  func(name string) string // returns environment variables, for directories that the user moved
+	Getenv  func(name string) string // returns environment variables, which may name other settings directories
 	Program string                   // absolute path of ductor
 	State   string                   // absolute path of ductor's state directory
 }
 
-// File is a settings file before and after a change.
+// File is a settings file of a CLI before and after a change.
 type File struct {
 	Agent         string // such as "claude"
 	Path          string
@@ -38,10 +37,10 @@ type File struct {
 	Hooked        bool   // Before contains ductor's hooks
 }
 
-// ErrNoCLI means that this user has never started a CLI with hooks.
+// ErrNoCLI means that this user has never started a CLI that supports hooks.
 var ErrNoCLI = errors.New("neither Claude Code nor Codex nor Gemini has a directory of settings here; start one of them once")
 
-// edit adds or removes ductor's hooks in a settings text. had reports whether text contained them.
+// edit adds or removes ductor's hooks in the text of a settings file. had is true if text contained them.
 type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
 // settings is the settings file of a CLI.
@@ -50,10 +49,10 @@ type settings struct {
 	add, remove                   edit
 }
 
-// allSettings returns the CLIs with hooks.
+// allSettings returns the settings files of all CLIs that support hooks.
 func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
-	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // Gemini uses milliseconds
+	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds
 	return []settings{
 		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.addHooks, claude.removeHooks},
 		{"codex", ".codex", "CODEX_HOME", "config.toml", addNotify, removeNotify},
@@ -61,8 +60,8 @@ func allSettings() []settings {
 	}
 }
 
-// Installed returns the settings files of the user's CLIs, with ductor's hooks in File.After. It returns ErrNoCLI if
-// the user has no such CLI.
+// Installed returns the settings files of the CLIs that this user has started. File.After contains ductor's hooks. It
+// returns ErrNoCLI if the user has started none.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.add })
 }
@@ -120,12 +119,12 @@ func (f File) Write() error {
 	return nil
 }
 
-// hookArgs returns the command with which an agent's CLI runs the hook.
+// hookArgs returns the command line of the hook.
 func (m Machine) hookArgs(agent string) []string {
 	return []string{m.Program, Verb, agent, StateFlag, m.State}
 }
 
-// shellCommand returns hookArgs as a shell command.
+// shellCommand returns the command line of the hook for a shell.
 func (m Machine) shellCommand(agent string) string {
 	var words []string
 	for _, arg := range m.hookArgs(agent) {

@@ -9,20 +9,19 @@ import (
 	"strings"
 )
 
-// jsonHooks describes the hooks of a CLI with JSON settings. Each event has a list of groups, and each group a list
-// of commands.
+// jsonHooks are the hooks of a CLI whose settings are JSON. For each event, the settings contain a list of groups, and
+// each group contains a list of commands.
 type jsonHooks struct {
 	agent  string
 	events []event
 }
 
-// event is an event with a hook, and its timeout in the CLI's unit.
+// event is an event for which ductor adds a hook. The CLI determines the unit of its timeout.
 type event struct {
 	name    string
 	timeout int
 }
 
-// errNotJSON means that hooks cannot be added to this file.
 var errNotJSON = errors.New("it is not a JSON object")
 
 func (j jsonHooks) addHooks(text []byte, m Machine) ([]byte, bool, error) {
@@ -66,7 +65,7 @@ func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
 	return next, true, err
 }
 
-// removeOurs parses settings, and removes ductor's hooks and lists that become empty.
+// removeOurs parses settings and removes ductor's hooks. If that makes a list empty, it removes the list, too.
 func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, false, nil
@@ -105,7 +104,7 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	return all, had, err
 }
 
-// isOurs reports whether ductor added this group of hooks.
+// isOurs reports whether ductor has added this group of hooks.
 func isOurs(group json.RawMessage) bool {
 	var g struct {
 		Hooks []struct {
@@ -198,7 +197,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode encodes the object with the indentation of before's second line, or with two spaces if there is none.
+// encode encodes the object. It uses the indentation of the second line of before, or two spaces.
 func (o object) encode(before []byte) ([]byte, error) {
 	raw, err := marshal(o)
 	if err != nil {
@@ -217,7 +216,7 @@ func (o object) encode(before []byte) ([]byte, error) {
 	return append(b.Bytes(), '\n'), nil
 }
 
-// marshal encodes JSON without escaping for HTML.
+// marshal encodes JSON without escaping characters for HTML.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Checks sets how often rapid tries a property. scripts/test --long uses rapid's default of a hundred. The flag
-// -rapid.checks has priority. Call Checks in TestMain.
+// Checks sets how often the package rapid tests a property. scripts/test --long uses rapid's own default, 100. The flag
+// -rapid.checks overrides both. Call Checks in TestMain.
 func Checks(n int) {
 	if Long() {
 		return

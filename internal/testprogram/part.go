@@ -14,10 +14,10 @@ import (
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // its output, if several parts run; otherwise nil
+	out  *os.File // receives the output if several parts run; otherwise nil
 }
 
-// partsOf distributes the tests selected by args among parts.
+// partsOf divides the tests that args select among several parts.
 func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
@@ -27,7 +27,8 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		return nil, err
 	}
 	tests := strings.Fields(string(listed))
-	// The parts cannot share a log of used files. Without this log, go test does not cache the result.
+	// The parts cannot share the file in which a test program lists the files that it used. Without it, go test does
+	// not cache the result.
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})
@@ -49,7 +50,7 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 	return parts, nil
 }
 
-// picks reports whether args contain a flag that selects or measures tests, or a flag of the package itself.
+// picks reports whether args contain a flag that selects or measures tests, or a flag that the package itself defines.
 func picks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -58,8 +59,7 @@ func picks(args []string) bool {
 	})
 }
 
-// self is the path of this program. It works even if the program's directory belongs to another user and is
-// unreadable.
+// self is the path of this program. It works even if the program's directory is not readable for this user.
 const self = "/proc/self/exe"
 
 func (p *part) start() (err error) {
@@ -73,7 +73,7 @@ func (p *part) start() (err error) {
 	return err
 }
 
-// ended prints the output of a part and returns its exit code.
+// ended prints the output of a part, and returns its exit code.
 func (p *part) ended(status syscall.WaitStatus) int {
 	if p.out != nil {
 		size, err := p.out.Seek(0, io.SeekEnd)
@@ -84,9 +84,9 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "output of a test program:", err)
 		}
-		// Omit the part's verdict, because the verdict of all parts is printed at the end.
+		// Omit the part's result, because the result of all parts is printed at the end.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
-		fmt.Print(strings.TrimSuffix(text, "\x16")) // the mark of go test -json before a verdict
+		fmt.Print(strings.TrimSuffix(text, "\x16")) // go test -json marks a result with this byte
 	}
 	if !status.Exited() {
 		fmt.Fprintln(os.Stderr, "signal:", status.Signal())

@@ -1,4 +1,4 @@
-// Package testprogram has helpers for the test programs of all packages. They report whether to run long tests, and
+// Package testprogram has helpers for the test programs of all packages. They determine whether to run long tests, and
 // end processes that a test program leaves behind. The package is for tests only.
 package testprogram
 
@@ -16,26 +16,28 @@ import (
 	"ductor/internal/proctree"
 )
 
-// longVar is set by scripts/test --long.
+// longVar is the environment variable that scripts/test --long sets.
 const longVar = "DUCTOR_TEST_LONG"
 
 // Long reports whether to run the long tests, which take more than an hour in total. Only scripts/test --long runs
 // them.
 func Long() bool { return os.Getenv(longVar) != "" }
 
-// guardedVar is set in the environment of a guarded test program and of all its processes.
+// guardedVar is set in the environment of the second process that Guard starts, and of all its children.
 const guardedVar = "DUCTOR_TEST_GUARDED"
 
-// exitPatience is how long a process may outlive successful tests. A runner waits a second for another client.
+// exitPatience is how long a process may continue after successful tests. A runner waits a second for another client
+// before it exits.
 var exitPatience = 20 * time.Second
 
-// Guard runs the tests in a second process of this program. When that process ends, Guard ends all processes that it
-// left behind, and exits. Guard returns only in the second process. If the tests passed but a process does not end by
-// itself, Guard fails. Call it in TestMain, after code that makes the test program something else, such as a runner.
+// Guard runs the tests in a second process of this program. When the second process has ended, Guard ends all processes
+// that it left behind, and exits with the same code. If the tests passed but a process had to be killed, Guard fails.
+// Guard returns only in the second process. Call it in TestMain, after code that makes the test program act as another
+// program, such as a runner.
 func Guard() { Split(1) }
 
-// Split is Guard for tests that mostly wait. It runs them in several processes at the same time, unless a flag
-// selects or measures tests.
+// Split is like Guard, for tests that mostly wait. It divides the tests among several processes that run concurrently.
+// If a flag selects or measures tests, it starts a single process.
 func Split(processes int) {
 	if os.Getenv(guardedVar) != "" {
 		return
@@ -45,11 +47,11 @@ func Split(processes int) {
 		fmt.Fprintln(os.Stderr, "guard of a test program:", err)
 		code = 1
 	}
-	syscall.Exit(code) // os.Exit takes a second with the race detector
+	syscall.Exit(code) // os.Exit would take a second with the race detector
 }
 
 func guard(processes int) (code int, err error) {
-	runtime.LockOSThread() // Pdeathsig applies when the thread that started the process ends
+	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread ends that started the process
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -70,7 +72,7 @@ func guard(processes int) (code int, err error) {
 	go func() {
 		for s := range signals {
 			for _, p := range parts {
-				_ = syscall.Kill(p.pid, s.(syscall.Signal)) // it may have ended
+				_ = syscall.Kill(p.pid, s.(syscall.Signal)) // the process may have ended
 			}
 		}
 	}()
@@ -90,7 +92,7 @@ func guard(processes int) (code int, err error) {
 	return code, err
 }
 
-// reap waits until all parts have ended, reaps orphans in the meantime, and returns the worst exit code.
+// reap waits until all parts have ended, and returns the highest exit code. It also reaps orphaned processes.
 func reap(parts []*part) (code int, err error) {
 	for left := len(parts); left > 0; {
 		var status syscall.WaitStatus
@@ -111,8 +113,8 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll waits for all children, and after patience kills them. Their children become children of this process, and
-// are killed too. endAll returns the command lines of the killed processes.
+// endAll waits for all children of this process, and kills them after patience. The children of a killed process become
+// children of this process, and are killed, too. endAll returns the command lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
@@ -128,7 +130,7 @@ func endAll(patience time.Duration) (killed []string, err error) {
 		}
 		for _, child := range children {
 			killed = append(killed, fmt.Sprint(child.PID, " ", commandLine(child.PID)))
-			_ = child.Signal(syscall.SIGKILL) // it may be gone by now
+			_ = child.Signal(syscall.SIGKILL) // the process may have ended
 			_, _ = syscall.Wait4(child.PID, nil, 0, nil)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// The metrics. Names and histogram bounds follow the conventions.
+// Names of the metrics. They and the bounds of histograms follow the conventions.
 const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
@@ -27,10 +27,10 @@ func boundsOf(name string) []float64 {
 	return nil
 }
 
-// mostSeries limits the memory of metrics, because agents may use any number of models.
+// mostSeries limits the memory of metrics, because the number of models is unlimited.
 const mostSeries = 200
 
-// counted is one series of a metric, counted since the start.
+// counted is a series: the values of a metric for one combination of attributes.
 type counted struct {
 	name       string
 	attributes attributes
@@ -39,7 +39,6 @@ type counted struct {
 	buckets    []int64
 }
 
-// measure adds a turn to the metrics.
 func (t *Tracer) measure(common attributes, agent string, r cli.Result, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +67,7 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 	t.observeLocked(turns, ended, 1)
 }
 
-// described returns the metrics without points.
+// described returns all metrics, without values.
 func described() []metric {
 	return []metric{
 		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
@@ -81,17 +80,17 @@ func described() []metric {
 // Label is an attribute of a Measure.
 type Label struct{ Key, Value string }
 
-// Measure is one series of a metric, counted since the start.
+// Measure is a series: the values of a metric for one combination of labels, counted since the start.
 type Measure struct {
 	Name, Description, Unit string
-	Labels                  []Label // all series of a metric have the same keys
+	Labels                  []Label // all series of a metric have the same label keys
 	Count                   int64
 	Sum                     float64
 	Bounds                  []float64 // bounds of a histogram; nil for a sum
-	Buckets                 []int64   // one more than Bounds
+	Buckets                 []int64   // count per bucket; one more than Bounds
 }
 
-// labelsOf returns the keys of a metric. If a series lacks an attribute, its value is empty.
+// labelsOf returns the label keys of a metric. If a series lacks an attribute, its label is empty.
 func labelsOf(name string) []string {
 	switch name {
 	case tokenUsage:
@@ -104,7 +103,7 @@ func labelsOf(name string) []string {
 	return []string{"gen_ai.agent.name", "gen_ai.request.model"}
 }
 
-// Measures lists all series of the metrics of turns.
+// Measures returns all series of all metrics.
 func (t *Tracer) Measures() (all []Measure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +126,7 @@ func (t *Tracer) Measures() (all []Measure) {
 }
 
 func (t *Tracer) observeLocked(name string, a attributes, v float64) {
-	raw, _ := json.Marshal(a) // strings always encode
+	raw, _ := json.Marshal(a) // a string can always be encoded
 	key := name + string(raw)
 	c := t.series[key]
 	if c == nil {
@@ -143,7 +142,7 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 	c.buckets[at]++
 }
 
-// metricsLocked returns the metrics with their points.
+// metricsLocked returns the metrics with their current values.
 func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
 	for _, m := range described() {
 		for _, c := range t.series {

@@ -14,37 +14,37 @@ import (
 	"time"
 )
 
-// Settings configures the collector of spans and metrics of turns.
+// Settings configures the collector that receives the traces and metrics of turns.
 type Settings struct {
 	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: send nothing
-	KeyFrom string `toml:"key_from"`                                        // name of the variable with the key
-	Content bool   `toml:"content"`                                         // include the texts of turns
+	KeyFrom string `toml:"key_from"`                                        // environment variable with the key
+	Content bool   `toml:"content"`                                         // whether to send the texts of turns
 }
 
 // Options configures a Tracer. All fields except URL and Key are required.
 type Options struct {
 	Settings
 	Key     string // sent as "Authorization: Bearer KEY"
-	Version string // of ductor
-	// Hide removes secrets from a text. dir is the working directory of the agent.
+	Version string
+	// Hide removes secrets from a text of an agent with the working directory dir.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Tracer records turns, and sends the records every few seconds. It drops data that exceeds its limits or cannot be
-// sent. Safe for concurrent use.
+// Tracer records turns, and sends them every few seconds. It drops data that exceeds its limits or cannot be sent. Safe
+// for concurrent use.
 type Tracer struct {
 	opts   Options
 	client *http.Client
 	began  time.Time
-	full   chan struct{} // capacity 1: a batch is complete
+	full   chan struct{} // receives a value when a batch is complete; capacity 1
 
 	mu      sync.Mutex
 	spans   []span
 	dropped int
 	series  map[string]*counted
-	changed bool // a turn was counted after the last metrics were sent
+	changed bool // whether the metrics have changed since they were sent
 }
 
 // Limits of the data in memory and of sending it.
@@ -66,7 +66,7 @@ func New(o Options) *Tracer {
 	}
 }
 
-// put stores the spans of an ended turn. It never blocks.
+// put stores the spans of an ended turn, to be sent later. It never blocks.
 func (t *Tracer) put(spans []span) {
 	if t.opts.URL == "" {
 		return
@@ -74,7 +74,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last: the turn's own span
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span, which is the turn's own
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()
@@ -103,7 +103,6 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// flush sends all data.
 func (t *Tracer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sendWait)
 	defer cancel()
@@ -135,7 +134,7 @@ func (t *Tracer) flush(ctx context.Context) {
 	}
 }
 
-// send makes one call.
+// send posts a message to the collector.
 func (t *Tracer) send(ctx context.Context, path string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {

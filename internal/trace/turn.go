@@ -8,7 +8,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// turn records the spans of a running turn.
 type turn struct {
 	tracer *Tracer
 	agent  cli.Agent
@@ -24,7 +23,7 @@ func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace 
 	return &turn{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// mostTools limits the spans of one turn.
+// mostTools limits the tool spans of one turn.
 const mostTools = 1000
 
 // Observe implements orchestrator.TurnTrace.
@@ -53,7 +52,6 @@ func (r *turn) spanID(of string) string {
 	return idOf(8, "turn/"+string(r.req.Turn)+"/"+of)
 }
 
-// tool returns the span of an ended tool.
 func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	finish := began.At.Add(ended.Duration)
 	if ended.Duration == 0 {
@@ -85,14 +83,14 @@ func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	return s
 }
 
-// mostContent limits a text in a span, in bytes.
 const mostContent = 16 << 10
 
 func (r *turn) shown(text string) string {
 	return cli.Shorten(r.tracer.opts.Hide(r.req.Dir, text), mostContent)
 }
 
-// End implements orchestrator.TurnTrace. It ignores a detached turn: the process that resumes the turn records it.
+// End implements orchestrator.TurnTrace. It ignores a detached turn, because the process that resumes the turn will
+// record it.
 func (r *turn) End(result cli.Result) {
 	if result.Detached {
 		return
@@ -130,7 +128,7 @@ func (r *turn) End(result cli.Result) {
 	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
 }
 
-// common returns the attributes of both spans and metrics of a turn.
+// common returns the attributes that the span and the metrics of a turn have in common.
 func (r *turn) common(model cli.ModelID) (a attributes) {
 	a.text("gen_ai.operation.name", "invoke_agent")
 	a.text("gen_ai.provider.name", provider(r.agent))
@@ -165,7 +163,7 @@ func finish(r cli.Result) string {
 	return "stop"
 }
 
-// message encodes a text in the conventions' format for messages.
+// message encodes a text as a list of messages, in the format of the conventions.
 func (r *turn) message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`

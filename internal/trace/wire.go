@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The messages of OTLP in JSON: IDs are hexadecimal, and 64-bit integers are strings.
+// Types for messages of OTLP in JSON. IDs are hexadecimal, and 64-bit integers are strings.
 
 type value struct {
 	String *string     `json:"stringValue,omitempty"`
@@ -25,7 +25,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// attributes contains named values. Empty values are omitted.
+// attributes is a list of named values. The methods that add a value skip empty ones.
 type attributes []attribute
 
 func (a *attributes) text(key, s string) {
@@ -34,7 +34,7 @@ func (a *attributes) text(key, s string) {
 	}
 }
 
-// get returns the text of a key, or "" if there is none.
+// get returns the text of an attribute, or "" if it is missing.
 func (a attributes) get(key string) string {
 	for _, one := range a {
 		if one.Key == key && one.Value.String != nil {
@@ -110,7 +110,7 @@ type spansRequest struct {
 	Resources []resourceSpans `json:"resourceSpans"`
 }
 
-// point is one series of a metric. Histograms have counts and bounds, and sums have a value.
+// point contains the values of one series. A histogram uses Count, Sum, Buckets and Bounds. A sum uses Value.
 type point struct {
 	Attributes attributes `json:"attributes,omitempty"`
 	Start      string     `json:"startTimeUnixNano"`
@@ -152,8 +152,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf derives the ID of a trace (16 bytes) or span (8 bytes) from a name. So a process that resumes a turn uses the
-// same trace.
+// idOf derives the ID of a trace (16 bytes) or a span (8 bytes) from a name. A process that resumes a turn thus uses
+// the same IDs.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

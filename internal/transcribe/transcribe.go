@@ -1,4 +1,5 @@
-// Package transcribe converts speech to text, with a program of the owner or an endpoint compatible with OpenAI's.
+// Package transcribe converts speech to text. It runs a program that the owner has chosen, or calls an endpoint that is
+// compatible with OpenAI's.
 package transcribe
 
 import (
@@ -24,32 +25,33 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a transcriber's output.
+// Limits of the output of the program or endpoint.
 const (
 	maxText   = 64 << 10 // maximum bytes of a transcript
 	maxStderr = 2 << 10
-	pipeWait  = time.Second // time to close the pipes of a program that has exited
+	pipeWait  = time.Second // how long the output of a program may stay open after its exit
 )
 
 // Errors of Transcribe.
 var (
-	// ErrNothing means that the audio contains no words.
+	// ErrNothing means that the audio contains no speech.
 	ErrNothing = errors.New("nothing was said")
 	errNotText = errors.New("what it printed is no text")
 	errTooLong = errors.New("it printed more than 64 kB")
 	errTimeout = errors.New("it took too long and was ended")
 )
 
-// Settings configures how speech is converted to text: with Command or URL. If both are empty, it is not.
+// Settings configures how speech is converted to text, by Command or by URL. If both are empty, ductor does not convert
+// speech.
 type Settings struct {
-	// Command is the program with its arguments. {file} stands for the path of the audio file. If it is missing, the
-	// path becomes the last argument.
+	// Command is the program with its arguments. {file} in an argument stands for the path of the audio file. Without
+	// {file}, the path becomes an additional argument at the end.
 	Command []string      `toml:"command" check:"command"`
 	URL     string        `toml:"url" check:"url" example:"https://api.openai.com/v1/audio/transcriptions"`
 	Model   string        `toml:"model" default:"whisper-1"`
-	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // name of the variable with the key
-	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // timeout for one file
-	Confirm bool          `toml:"confirm"`                             // senders confirm the text first
+	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // environment variable with the key
+	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // time limit for one file
+	Confirm bool          `toml:"confirm"`                             // whether the sender must confirm the text first
 }
 
 // Check implements config.checker.
@@ -62,10 +64,9 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Options configures a Transcriber.
 type Options struct {
 	Settings
-	Env []string // complete environment of the program
+	Env []string // complete environment of the program Command
 	Key string   // key for the endpoint; may be empty
 }
 
@@ -75,8 +76,8 @@ type Transcriber struct{ opts Options }
 // New returns a Transcriber.
 func New(o Options) *Transcriber { return &Transcriber{o} }
 
-// Transcribe returns the transcript of an audio file. It returns ErrNothing if the audio contains no words. Errors
-// contain neither the key nor a URL.
+// Transcribe converts an audio file to text. It returns ErrNothing if the audio contains no speech. Errors contain
+// neither the key nor a URL.
 func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.opts.Timeout, errTimeout)
 	defer cancel()
@@ -94,7 +95,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 	return clean(said)
 }
 
-// runProgram runs the program in its own process group. At the end it kills the whole group.
+// runProgram runs Command in its own process group, and finally kills the whole group.
 func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false
@@ -107,7 +108,7 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	said, complaint := &limitedWriter{most: maxText, full: end}, &limitedWriter{most: maxStderr}
+	said, complaint := &limitedWriter{limit: maxText, full: end}, &limitedWriter{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = t.opts.Env, os.TempDir(), said, complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -115,7 +116,7 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	cmd.WaitDelay = pipeWait
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // kill the remaining processes
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the program's children may still be running
 	}
 	switch {
 	case said.over:
@@ -126,7 +127,7 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	return said.kept, nil
 }
 
-// withoutPath removes the path of the program or file from an error.
+// withoutPath removes the path of a program or file from an error.
 func withoutPath(err error) error {
 	var of *exec.Error
 	if errors.As(err, &of) {
@@ -139,22 +140,22 @@ func withoutPath(err error) error {
 	return err
 }
 
-// lastLine returns the last line of a program's error output.
+// lastLine returns the last line of a program's standard error.
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(printable(string(b))), "\n")
 	return lines[len(lines)-1]
 }
 
-// limitedWriter stores only the first bytes that are written.
+// limitedWriter stores the first bytes that are written to it, at most limit.
 type limitedWriter struct {
-	kept []byte
-	most int
-	over bool
-	full func() // called if more bytes arrive; may be nil
+	kept  []byte
+	limit int
+	over  bool
+	full  func() // called when more bytes arrive; may be nil
 }
 
 func (l *limitedWriter) Write(p []byte) (int, error) {
-	room := l.most - len(l.kept)
+	room := l.limit - len(l.kept)
 	if room < len(p) {
 		l.over = true
 		if l.full != nil {
@@ -172,7 +173,7 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 		return nil, withoutPath(err)
 	}
 	defer audio.Close()
-	var body bytes.Buffer // small, because users cannot send more than 20 MB
+	var body bytes.Buffer // small, because users can send 20 MB at most
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", filepath.Base(file))
 	if err == nil {
@@ -189,7 +190,7 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 	if t.opts.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.opts.Key)
 	}
-	// Never send the key to another host.
+	// Do not follow redirects, because they would send the key to another host.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -221,10 +222,11 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 	return []byte(*answer.Text), nil
 }
 
-// escapeSequences matches control sequences, with which programs colour their output.
+// escapeSequences matches terminal escape sequences, with which programs colour their output.
 var escapeSequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
 
-// clean removes everything except text from a transcript. It returns an error if the transcript is not text.
+// clean removes escape sequences and other control characters from a transcript. It returns an error if the rest is not
+// text.
 func clean(said []byte) (string, error) {
 	text := escapeSequences().ReplaceAllString(string(said), "")
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
@@ -240,7 +242,7 @@ func clean(said []byte) (string, error) {
 	return text, nil
 }
 
-// printable removes control characters except line breaks.
+// printable removes unprintable characters except line breaks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

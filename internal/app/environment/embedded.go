@@ -4,7 +4,8 @@ package environment
 
 import "embed"
 
-// embedded contains ductor-runner, in a file whose name ends with its digest. scripts/release writes the file.
+// embedded contains the program ductor-runner. The name of its file ends with its digest. scripts/release creates the
+// file.
 //
 //go:embed program/ductor-runner-*
 var embedded embed.FS

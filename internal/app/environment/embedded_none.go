@@ -4,5 +4,5 @@ package environment
 
 import "embed"
 
-// embedded is empty: only releases contain ductor-runner.
+// embedded is empty, because only releases contain ductor-runner.
 var embedded embed.FS

@@ -8,13 +8,13 @@ import (
 	"ductor/internal/config"
 )
 
-// Environments contains the sandboxes of a configuration, and the homes of sessions on this machine.
+// Environments contains the sandboxes of a configuration, and the home directories of sessions on this machine.
 type Environments struct {
 	Sandboxes *Sandboxes
-	Homes     *host.Homes // nil if all sessions use the owner's home
+	Homes     *host.Homes // nil if all sessions use the home of the user who runs ductor
 }
 
-// Open opens the environments. It sends no request to an engine.
+// Open opens the environments. It does not contact a container engine.
 func Open(cfg config.Config, log *slog.Logger) (e Environments, err error) {
 	if e.Sandboxes, err = OpenSandboxes(cfg, log); err != nil {
 		return Environments{}, err

@@ -25,7 +25,7 @@ const (
 	retireEvery = time.Minute
 )
 
-// Run maintains the sandboxes until ctx ends: it removes containers of sandboxes that are no longer configured, builds
+// Run maintains the sandboxes until ctx ends. It removes containers of sandboxes that are no longer configured, builds
 // images before a turn needs them, and removes idle containers.
 func (s *Sandboxes) Run(ctx context.Context) {
 	var all sync.WaitGroup
@@ -43,7 +43,7 @@ func (s *Sandboxes) Run(ctx context.Context) {
 	}
 }
 
-// begin does the maintenance at the start of ductor. It may take minutes.
+// begin does the maintenance that is necessary once, when ductor starts. It may take minutes.
 func (s *Sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range s.configured {
@@ -61,14 +61,14 @@ func (s *Sandboxes) begin(ctx context.Context) {
 func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	var keep []string // for all engines, because two addresses may lead to the same engine
+	var keep []string // one list for all engines, because two addresses may belong to the same engine
 	for _, b := range s.configured {
 		if b.Launcher == nil {
 			continue
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // prepare logs the error; nothing is removed without a complete list
+			return // prepare logs the error; without a complete list, remove nothing
 		}
 		keep = append(keep, images...)
 	}
@@ -81,7 +81,7 @@ func (s *Sandboxes) cleanImages(ctx context.Context) {
 	}
 }
 
-// clean removes the containers of projects that no longer have a sandbox.
+// clean removes the containers of sandboxes that are no longer configured.
 func (s *Sandboxes) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
@@ -101,7 +101,7 @@ func (s *Sandboxes) clean(ctx context.Context) {
 	}
 }
 
-// engineIDs returns the ID of each engine that answers.
+// engineIDs returns the IDs of the engines that answer.
 func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	var mu sync.Mutex
 	ids := map[*docker.Engine]string{}
@@ -122,8 +122,8 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf returns the log level for the message that an engine does not answer: debug if no sandbox in the engine
-// matters, see Sandbox.matters.
+// levelOf returns the level at which to log that an engine does not answer. It is lower if no sandbox in the engine is
+// needed; see Sandbox.matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
@@ -131,9 +131,9 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// keeps returns a filter for the sandboxes whose containers may stay in engine e. These are the sandboxes of e, of
-// another address of the same engine, and of engines that do not answer. A project has one sandbox, or one for each
-// conversation.
+// keeps returns a filter for names of sandboxes whose containers must stay in engine e. It accepts the configured
+// sandboxes of e, and of other addresses of the same engine. To be safe, it also accepts sandboxes of engines that do
+// not answer.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
@@ -163,7 +163,7 @@ func (s *Sandboxes) retire(ctx context.Context) {
 	}
 }
 
-// prepare builds a missing image of a sandbox, because that takes longer than a turn should wait.
+// prepare builds the image of a sandbox if it is missing, because a turn should not have to wait for that.
 func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	looking, cancel := context.WithTimeout(ctx, cleanWait)
 	status, err := b.Launcher.Status(looking)
@@ -186,12 +186,13 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile lists the engines that ductor has used, so that it can clean up engines that no sandbox uses any more.
+// enginesFile contains the engines that ductor has used. With it, ductor can clean up engines that no sandbox uses any
+// more.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
 
-// formerEngines returns the engines that ductor has used but that no sandbox uses now.
+// formerEngines returns the engines that ductor has used, but that no sandbox uses now.
 func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	raw, err := os.ReadFile(s.enginesPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,7 +208,7 @@ func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	return slices.DeleteFunc(all, func(o docker.EngineOptions) bool { return s.engines[o] != nil }), nil
 }
 
-// noteEngines stores the engines in use, and the former engines that could not be cleaned up.
+// noteEngines stores the engines in use, and those former engines that could not be cleaned up.
 func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	all := append(slices.Collect(maps.Keys(s.engines)), former...)
 	slices.SortFunc(all, func(a, b docker.EngineOptions) int { return cmp.Compare(a.Host+a.Cert, b.Host+b.Cert) })
@@ -218,7 +219,7 @@ func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	return rooted.ReplaceFile(s.enginesPath(), raw, nil)
 }
 
-// leaveEngines cleans up former engines. The next start tries again for engines that do not answer.
+// leaveEngines cleans up former engines. If an engine does not answer, the next start of ductor tries again.
 func (s *Sandboxes) leaveEngines(ctx context.Context) {
 	former, err := s.formerEngines()
 	if err != nil {
@@ -255,7 +256,8 @@ func (s *Sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, use
 	return errors.Join(s.empty(ctx, e, used), e.Close())
 }
 
-// empty removes containers and images from a former engine, unless a sandbox uses another address of the same engine.
+// empty removes ductor's containers and images from a former engine. It does nothing if a sandbox still uses the same
+// engine through another address.
 func (s *Sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
 	id, err := e.ID(ctx)
 	if err != nil {

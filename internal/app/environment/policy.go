@@ -13,15 +13,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Policy finds the environment for a directory. It implements orchestrator.Sandboxes.
+// Policy determines in which environment an agent runs, by its working directory. It implements orchestrator.Sandboxes.
 type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
-	any      bool // whether the configuration has a sandbox
+	any      bool // whether the configuration uses a sandbox
 }
 
-// projectDir is a directory of a project. Its links are resolved at the start of ductor, before an agent can change
-// them.
+// projectDir is a directory of a project. Symbolic links in it are resolved when ductor starts, before an agent can
+// change them.
 type projectDir struct{ dir, name string }
 
 // NewPolicy returns the policy of a configuration.
@@ -37,7 +37,7 @@ func NewPolicy(cfg config.Config) Policy {
 	return p
 }
 
-// realDir returns dir with all links resolved, or dir itself if it does not exist.
+// realDir returns dir with all symbolic links resolved, or dir itself if it does not exist.
 func realDir(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
@@ -48,13 +48,14 @@ func realDir(dir string) string {
 // Of implements orchestrator.Sandboxes.
 func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
-		return p.part(name, conv)
+		return p.sandboxFor(name, conv)
 	}
 	return ""
 }
 
-// part returns the sandbox, or the conversation's part of it.
-func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
+// sandboxFor returns the name of a project's sandbox. If each conversation has its own container, it returns the name
+// of the sandbox of conv.
+func (p Policy) sandboxFor(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
 	}
@@ -69,7 +70,7 @@ func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbo
 	if !p.any {
 		return "", errNoSandboxes
 	}
-	return p.part(p.project(dir), conv), nil
+	return p.sandboxFor(p.project(dir), conv), nil
 }
 
 // OnHost reports whether agents may run on this machine.
@@ -82,8 +83,8 @@ func (p Policy) docker(name string) bool {
 	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
 }
 
-// project returns the project that contains dir. If the path and its resolved form belong to different projects, the
-// project with a sandbox has priority, because an agent may have created the links.
+// project returns the project that contains dir. A path and its resolved form may belong to different projects. Then
+// the project with a sandbox wins, because an agent may have created the symbolic links.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

@@ -10,16 +10,17 @@ import (
 	"ductor/internal/runner"
 )
 
-// Runs are the runs of one environment. Name is empty for this machine.
+// Runs gives access to the runs of agents in one environment. Name is empty for this machine.
 type Runs struct {
 	Name string
 	Root *runner.Client
 }
 
-// lookWait limits how long a command waits for one sandbox.
+// lookWait limits how long Running waits for one sandbox.
 const lookWait = 10 * time.Second
 
-// Running returns the sandboxes in which agents may be running. It writes the names of unreachable sandboxes to notes.
+// Running returns the sandboxes in which agents may be running. It writes messages about unreachable sandboxes to
+// notes.
 func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) {
 	for _, b := range s.All() {
 		if !b.matters() {

@@ -24,39 +24,41 @@ import (
 // Directories in the storage directory.
 const (
 	UploadsDir = "uploads"
-	PromptsDir = "prompts" // system prompts; kept for a day after their last use
-	GeminiDir  = "gemini"  // settings with which Gemini starts
-	ProbesDir  = "probes"  // empty: agents run there when ductor asks for their log-in and models
-	HomesDir   = "homes"   // homes of sessions on this machine
-	dockerDir  = "docker"  // notes about containers
-	seedsDir   = "seeds"   // in dockerDir: files for sandboxes that ductor derives from the owner's
-	programDir = "program" // ductor-runner that ductor itself built
+	PromptsDir = "prompts" // system prompts; deleted a day after their last use
+	GeminiDir  = "gemini"  // settings for starting Gemini
+	ProbesDir  = "probes"  // empty; agents run there when ductor checks their log-in and models
+	HomesDir   = "homes"   // home directories of sessions on this machine
+	dockerDir  = "docker"  // facts about containers
+	seedsDir   = "seeds"   // in dockerDir: files for sandboxes, derived from files of the user who runs ductor
+	programDir = "program" // a ductor-runner that ductor itself has built
 )
 
-// Sandboxes contains all environments of a configuration except this machine.
+// Sandboxes contains the sandboxes of a configuration.
 type Sandboxes struct {
 	cfg        config.Config
 	log        *slog.Logger
 	engines    map[docker.EngineOptions]*docker.Engine
 	configured []*Sandbox // sorted by name
-	parts      parts
+	instances  instances
 	policy     Policy
 	small      smallProgram
 }
 
-// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of one of them.
+// Sandbox is the sandbox of a project, or the default sandbox of all other directories. With
+// docker.IsolationConversation, each conversation has its own container; a Sandbox can then also be the sandbox of a
+// single conversation.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings
 	Engine   *docker.Engine   // nil if the sandbox cannot be used
 	Launcher *docker.Launcher // nil if the sandbox cannot be used
-	Err      error            // why the sandbox cannot be used; an error of package docker
+	Err      error            // reason if the sandbox cannot be used; an error of package docker
 	Seeds    []docker.Seed
-	source   *docker.Engine // engine from which the image is copied; nil if there is none
+	source   *docker.Engine // engine from which the image is copied, or nil
 	small    func(context.Context) error
 }
 
-// MakeRunner builds a missing ductor-runner now. Otherwise the first container would build it.
+// MakeRunner builds ductor-runner if it is missing. Otherwise the start of the first container would build it.
 func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	if b.small == nil {
 		return nil
@@ -64,17 +66,17 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters reports whether agents run in the sandbox by default, or ductor has created a container for it. Projects in
-// another mode use their sandbox only for jobs that require it.
+// matters reports whether agents use the sandbox by default, or it already has a container. Other sandboxes exist only
+// for jobs that require one.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
-// inSandbox tells Claude that it runs in a container. Without it, Claude refuses to bypass permissions as root.
+// inSandbox informs Claude that it runs in a container. Otherwise Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes opens the configured sandboxes. It sends no request to an engine. It returns no error for an unusable
-// sandbox, which rejects its turns.
+// OpenSandboxes opens the configured sandboxes. It does not contact an engine. A sandbox that cannot be used is no
+// error; its turns fail.
 func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {
@@ -97,7 +99,7 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	return s, nil
 }
 
-// CheckEngine checks whether the engine of the configured sandboxes answers. It creates nothing.
+// CheckEngine checks whether the engine of the default sandbox answers. It creates nothing.
 func CheckEngine(ctx context.Context, cfg config.Config) error {
 	e, err := docker.Connect(engineOptions(cfg.Sandbox.Settings))
 	if err != nil {
@@ -111,7 +113,7 @@ func engineOptions(set docker.Settings) docker.EngineOptions {
 	return set.EngineOptions
 }
 
-// asksForSandbox reports whether the configuration runs anything in a sandbox.
+// asksForSandbox reports whether a project or job of the configuration runs in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
 	asked := cfg.Sandbox.Mode == orchestrator.SandboxDocker
 	for _, p := range cfg.Sandbox.Projects {
@@ -128,7 +130,7 @@ func asksForSandbox(cfg config.Config) bool {
 
 func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
 
-// shared returns ductor's own directories with files for agents.
+// shared returns the directories of ductor that containers must be able to read.
 func (s *Sandboxes) shared() []string {
 	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir), s.path(ProbesDir)}
 }
@@ -148,7 +150,7 @@ func (s *Sandboxes) open(b *Sandbox) (err error) {
 	return s.launch(b)
 }
 
-// launch opens the launcher of a sandbox.
+// launch creates the launcher of a sandbox.
 func (s *Sandboxes) launch(b *Sandbox) error {
 	o, err := s.options(b)
 	if err == nil {
@@ -177,7 +179,7 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-// options returns the options of a sandbox.
+// options returns the options of a sandbox's launcher.
 func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	set := b.Setting
 	mounts, err := mountsOf(set)
@@ -203,14 +205,14 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	return o, nil
 }
 
-// Owner returns a hash of the storage directory. It marks the containers of this installation.
+// Owner returns the ID with which this installation of ductor marks its containers: a hash of the storage directory.
 func Owner(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
 }
 
-// projects returns the directories in which agents work: as configured, and with links resolved, because a container
-// does not contain the links.
+// projects returns the directories in which agents work in a sandbox. Each is listed as configured and with symbolic
+// links resolved, because a container does not contain the links.
 func (s *Sandboxes) projects(b *Sandbox) []string {
 	var named []string
 	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
@@ -243,13 +245,14 @@ func mountsOf(set docker.Settings) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// Configured returns the configured sandboxes, without conversations' parts.
+// Configured returns the configured sandboxes, without those of single conversations.
 func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 
 // Policy returns the policy that chooses the environment for a directory.
 func (s *Sandboxes) Policy() Policy { return s.policy }
 
-// RunLauncher returns the launcher of the sandbox. For an unusable sandbox, all methods of the launcher return Err.
+// RunLauncher returns a launcher that starts agents in the sandbox. If the sandbox cannot be used, all methods of the
+// launcher return the reason.
 func (b *Sandbox) RunLauncher() cli.Launcher {
 	if b.Launcher == nil {
 		return unavailable{b.Err}
@@ -257,8 +260,8 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 	return b.Launcher
 }
 
-// Homes returns the homes of sessions in the sandbox. It returns nil if sessions share a home, or if the sandbox is
-// unusable.
+// Homes gives access to the homes of sessions in the sandbox. It returns nil if sessions share one home, or if the
+// sandbox cannot be used.
 func (b *Sandbox) Homes() service.Homes {
 	if b.Launcher == nil || b.Setting.Home != docker.HomeSession {
 		return nil
@@ -280,7 +283,7 @@ func (s *Sandboxes) Close() error {
 	return errors.Join(errs...)
 }
 
-// unavailable is the launcher of an unusable sandbox. Its methods return the reason.
+// unavailable is the launcher of a sandbox that cannot be used.
 type unavailable struct{ why error }
 
 var _ cli.Launcher = unavailable{}

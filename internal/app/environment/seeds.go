@@ -16,7 +16,7 @@ import (
 	"ductor/internal/config"
 )
 
-// OwnerHome returns the home of the user who runs ductor, or "" if it is unknown.
+// OwnerHome returns the home directory of the user who runs ductor, or "" if it is unknown.
 func OwnerHome() string {
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		return home
@@ -24,14 +24,14 @@ func OwnerHome() string {
 	return ""
 }
 
-// agentSeeds are the initial files of an agent in a home other than the owner's. An empty agent means all agents.
+// agentSeeds are the files that ductor copies into a new home directory for an agent. An empty agent means all agents.
 type agentSeeds struct {
 	agent cli.Agent
 	seeds []cli.HomeSeed
 }
 
-// homeSeeds returns the initial files of the agents: the owner's log-ins, and settings that skip questions at the
-// start.
+// homeSeeds returns the files that new home directories need: the log-ins of the user who runs ductor, and settings
+// that prevent questions when an agent starts.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
 	if home == "" {
@@ -54,7 +54,8 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 	return all
 }
 
-// openHomes opens the homes of sessions on this machine. It returns nil if all sessions use the owner's home.
+// openHomes opens the homes of sessions on this machine. It returns nil if all sessions use the home of the user who
+// runs ductor.
 func openHomes(cfg config.Config) (*host.Homes, error) {
 	if cfg.Sandbox.Home != docker.HomeSession {
 		return nil, nil
@@ -66,7 +67,8 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
-// seedsOf returns the files of this machine that are copied into the home of a sandbox. It writes derived files to dir.
+// seedsOf returns the files of this machine that ductor copies into the home of a sandbox. Files that must differ from
+// the original are written to dir.
 func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == docker.LoginsCopy {
@@ -84,8 +86,7 @@ func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Se
 	return append(seeds, own...), err
 }
 
-// ReadFile reads a file in the owner's home from its copy in the sandbox. It returns fs.ErrNotExist for files that are
-// not copied.
+// ReadFile reads the sandbox's copy of a file in OwnerHome. The error matches fs.ErrNotExist if the file is not copied.
 func (b *Sandbox) ReadFile(path string) ([]byte, error) {
 	below, err := filepath.Rel(OwnerHome(), path)
 	if err != nil {

@@ -24,22 +24,21 @@ import (
 	"ductor/internal/runner"
 )
 
-// smallName is the name of the program that runs agents, in containers and on this machine. It needs less memory than
-// ductor.
+// smallName is the small program that runs agents, in containers and on this machine. It needs less memory than ductor.
 const smallName = "ductor-runner"
 
 // embeddedDir is the directory of embedded that contains ductor-runner.
 const embeddedDir = "program"
 
-// smallProgram describes where ductor-runner is.
+// smallProgram is the location of ductor-runner, and how to install it.
 type smallProgram struct {
 	path string
-	make func(context.Context) error // installs the program; nil if it is installed
-	slow bool                        // whether make builds the program, which takes long
+	make func(context.Context) error // installs the program; nil if it is installed already
+	slow bool                        // whether make compiles the program, which takes long
 }
 
-// findSmall finds ductor-runner: embedded in a release, beside this program, in PATH, or in the storage directory.
-// ductor builds the last one from its own source.
+// findSmall finds ductor-runner. It tries these places in order: the copy embedded in a release, the directory of this
+// program, PATH, and the storage directory. In the last case, ductor has compiled it or must still do so.
 func findSmall(cfg config.Config) smallProgram {
 	dir := filepath.Join(cfg.Storage.Dir, programDir)
 	if files, err := fs.Glob(embedded, embeddedDir+"/"+smallName+"-*"); err == nil && len(files) == 1 {
@@ -66,8 +65,8 @@ func findSmall(cfg config.Config) smallProgram {
 	return smallProgram{path: m.path(), make: m.make, slow: true}
 }
 
-// installedSmall returns the path of ductor-runner beside ductor or in PATH. It returns "" if there is none, or if its
-// version differs.
+// installedSmall returns the path of a ductor-runner beside this program or in PATH. It returns "" if none exists or
+// its version differs.
 func installedSmall() string {
 	path := besideOwn()
 	if _, err := os.Stat(path); err != nil {
@@ -82,7 +81,7 @@ func installedSmall() string {
 	return path
 }
 
-// besideOwn returns the path that ductor-runner would have beside this program.
+// besideOwn returns the path for a ductor-runner in the directory of this program.
 func besideOwn() string {
 	own, err := os.Executable()
 	if err != nil {
@@ -91,8 +90,8 @@ func besideOwn() string {
 	return filepath.Join(filepath.Dir(own), smallName)
 }
 
-// maker installs a program in a directory: a file whose name identifies its source, and a link to this file with a
-// fixed name. Safe for concurrent use, also by several processes.
+// maker installs a program in a directory. The file's name identifies its source, and a symbolic link with a fixed name
+// refers to the file. Safe for concurrent use, even by several processes.
 type maker struct {
 	dir   string
 	file  string
@@ -102,7 +101,6 @@ type maker struct {
 
 func (m *maker) path() string { return filepath.Join(m.dir, smallName) }
 
-// made reports whether the program is installed.
 func (m *maker) made() bool {
 	to, err := os.Readlink(m.path())
 	_, gone := os.Stat(m.path())
@@ -123,12 +121,12 @@ func (m *maker) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a directory for %s: %w", smallName, err)
 	}
-	defer func() { _ = os.RemoveAll(work) }() // a leftover only takes space
+	defer func() { _ = os.RemoveAll(work) }() // on failure, it only takes space
 	program, link := filepath.Join(work, "program"), filepath.Join(work, "link")
 	if err := m.write(ctx, program); err != nil {
 		return err
 	}
-	if err := syncFile(program); err != nil { // later starts trust a file with this name
+	if err := syncFile(program); err != nil { // later starts assume that this file is complete
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
 	before, _ := os.Readlink(m.path()) // empty if nothing was installed
@@ -151,18 +149,18 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// builder builds ductor-runner from source.
+// builder compiles ductor-runner.
 type builder struct {
 	source   string   // source directory of ductor; empty if unknown
-	projects []string // directories that agents may write
+	projects []string // directories in which agents may write
 }
 
 const (
-	goPlace   = "/usr/local/go/bin/go" // for services, which have a short PATH
-	endOfPipe = 5 * time.Second        // how long children of the Go tool may keep its output open after its exit
+	goPlace   = "/usr/local/go/bin/go" // for systemd services, whose PATH is short
+	endOfPipe = 5 * time.Second        // how long children of the Go tool may keep its output open
 )
 
-// build builds ductor-runner without the network. Its errors are of type *docker.Error and contain a fix.
+// build compiles ductor-runner without using the network. Its errors are of type *docker.Error, which contains a fix.
 func (b builder) build(ctx context.Context, path string) error {
 	const args = "build ./cmd/" + smallName
 	byHand := "run in the source of ductor: CGO_ENABLED=0 go build -o " + besideOwn() + " ./cmd/" + smallName
@@ -195,7 +193,7 @@ func (b builder) build(ctx context.Context, path string) error {
 	return nil
 }
 
-// goEnv returns the environment of the Go tool, for a static program from modules that are on this machine.
+// goEnv returns the environment of the Go tool. It produces a static program, using only modules on this machine.
 func goEnv() []string {
 	env := []string{"CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOCACHE",
@@ -207,8 +205,8 @@ func goEnv() []string {
 	return env
 }
 
-// sourceDir returns the source directory of this program. It returns "" if the directory is gone or -trimpath removed
-// its name.
+// sourceDir returns the directory with the source of this program. It returns "" if it no longer exists, or if the
+// program was compiled with -trimpath.
 func sourceDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "../../..")
@@ -218,7 +216,7 @@ func sourceDir() string {
 	return dir
 }
 
-// ownID returns an ID of the build of this program.
+// ownID returns an ID that differs between builds of this program.
 func ownID() string {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -233,13 +231,13 @@ func ownID() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// HostRunner returns how to start the runner of this machine: with ductor-runner of the same version if it is
-// available, or else with ductor itself, which needs more memory.
+// HostRunner returns how to start the runner on this machine. It uses ductor-runner if that is available in the same
+// version. Otherwise it uses ductor itself, which needs more memory.
 func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner.Options {
 	small := findSmall(cfg)
 	if small.make != nil {
 		if small.slow {
-			return runner.Options{} // only sandboxes justify a build
+			return runner.Options{} // compiling it takes too long; only sandboxes need it
 		}
 		if err := small.make(ctx); err != nil {
 			log.Warn("ductor itself runs the agents, since ductor-runner failed", "err", err)

@@ -15,7 +15,7 @@ type Options struct {
 	Conversation string // key or title of the conversation; empty for the private chat of the owner
 	In, Out      *os.File
 	Getenv       func(name string) string
-	Lines        bool // if In is not a terminal, each line of In is a prompt
+	Lines        bool // each line of In is a prompt, even if In is not a terminal
 }
 
 // Attach shows a conversation until the user leaves, ctx ends, or ductor refuses the connection. In a terminal it
@@ -34,7 +34,6 @@ func Attach(ctx context.Context, o Options) (err error) {
 	return printLines(ctx, o)
 }
 
-// ascii reports whether the terminal does not support UTF-8.
 func (o Options) ascii() bool {
 	locale := strings.ToLower(cmp.Or(o.Getenv("LC_ALL"), o.Getenv("LC_CTYPE"), o.Getenv("LANG")))
 	return !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

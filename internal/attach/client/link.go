@@ -24,7 +24,7 @@ import (
 var ErrNotRunning = errors.New("ductor isn't running, so there is nothing to attach to; start it with " +
 	"`ductor run`, or `ductor service install`")
 
-// refusal is ductor's reason for permanently ending the connection.
+// refusal is a sentence with the reason why ductor refuses the connection permanently.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -33,11 +33,11 @@ func (r refusal) Error() string { return string(r) }
 const (
 	mostBatch  = 200 // messages passed to the screen at once
 	writeWait  = 10 * time.Second
-	firstPause = 100 * time.Millisecond // pauses between attempts to connect
+	firstPause = 100 * time.Millisecond // first pause between attempts to connect; it doubles up to mostPause
 	mostPause  = 2 * time.Second
 )
 
-// event describes a change of the connection: it is up, it is lost, or it received messages.
+// event is a change of the connection: it is established, it is lost, or messages have arrived.
 type event struct {
 	up       *connection
 	lost     bool
@@ -50,7 +50,7 @@ type connection struct {
 	in *bufio.Reader
 }
 
-// dial connects to ductor and sends the Hello.
+// dial connects to ductor, sends the Hello, and waits for the answer.
 func dial(ctx context.Context, dir string) (*connection, error) {
 	conn, err := statesocket.Dial(ctx, dir, wire.Socket)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
@@ -104,7 +104,7 @@ func (c *connection) next() (wire.Message, error) {
 	return m, nil
 }
 
-// batch waits for a message, and returns it with all messages that have already arrived.
+// batch waits for a message. It returns this message and all others that have already arrived.
 func (c *connection) batch() ([]wire.Message, error) {
 	var all []wire.Message
 	for {
@@ -123,8 +123,8 @@ func (c *connection) batch() ([]wire.Message, error) {
 	}
 }
 
-// follow maintains a connection to ductor, and calls happened for each event, until ctx ends or ductor refuses. If
-// the first attempt to connect fails, it returns the error. Later it retries.
+// follow keeps a connection to ductor open, and calls happened for each event, until ctx ends or ductor refuses the
+// connection. If the first attempt to connect fails, follow returns the error. Later it retries.
 func follow(ctx context.Context, dir string, happened func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)
@@ -148,8 +148,6 @@ func follow(ctx context.Context, dir string, happened func(event)) error {
 	}
 }
 
-// pump reads messages until the connection ends. It calls happened at the start, for each batch of messages, and at
-// the end.
 func (c *connection) pump(ctx context.Context, happened func(event)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer c.Close()
@@ -192,7 +190,8 @@ func find(ctx context.Context, dir, name string) (string, error) {
 	}
 }
 
-// match returns the key of the conversation with a name.
+// match returns the key of the conversation that name identifies. name is a key, a title or the beginning of a title.
+// match returns an error if several titles begin with name.
 func match(all []wire.Conversation, name string) (string, error) {
 	var begin, shown []string
 	for _, c := range all {

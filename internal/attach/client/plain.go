@@ -12,12 +12,11 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// errFailed means that the turn of a prompt from standard input failed.
 var errFailed = errors.New("a turn did not end well; its last line above says why")
 
-// printLines prints a conversation as plain lines. It reads prompts from o.In: each line is a prompt if o.Lines is
-// set, and otherwise the whole input is one. If the input contained prompts, printLines returns when their turns have
-// ended. Otherwise it prints until ctx ends or ductor refuses.
+// printLines prints a conversation as plain lines. It reads prompts from o.In. If o.Lines is set, each line is a
+// prompt. Otherwise the whole input is one prompt. If the input contained prompts, printLines returns when their turns
+// have ended. Otherwise it prints until ctx ends or ductor refuses the connection.
 func printLines(ctx context.Context, o Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -31,7 +30,7 @@ func printLines(ctx context.Context, o Options) error {
 			}
 		})
 	}()
-	go readPrompts(ctx, o.In, o.Lines, prompts) // if no input comes, it ends with the process
+	go readPrompts(ctx, o.In, o.Lines, prompts) // if no input arrives, this goroutine runs until the process exits
 	for !p.over() {
 		var err error
 		select {
@@ -56,7 +55,8 @@ func printLines(ctx context.Context, o Options) error {
 	return nil
 }
 
-// readPrompts reads prompts until the end of in.
+// readPrompts reads prompts until the end of in. If each is set, each line is a prompt. Otherwise the whole input is
+// one prompt.
 func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- string) {
 	defer close(prompts)
 	pass := func(text string) {
@@ -68,7 +68,7 @@ func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- st
 		}
 	}
 	if !each {
-		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // enough, because ductor refuses longer prompts
+		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // ductor refuses longer prompts anyway
 		pass(string(all))
 		return
 	}
@@ -86,7 +86,7 @@ type lines struct {
 	*session
 	printer *screen.Printer
 	out     io.Writer
-	own     []string // turns of the prompts from the input
+	own     []string // turns of prompts from the input that have not ended
 	asked   int      // number of prompts and commands from the input
 	ended   bool     // the input has ended
 	failed  bool     // the turn of a prompt failed
@@ -117,7 +117,7 @@ func (p *lines) event(e event) error {
 	return nil
 }
 
-// over reports whether the input has ended, and the turns of its prompts too.
+// over reports whether the input has ended and the turns of all its prompts have ended, too.
 func (p *lines) over() bool {
 	for _, turn := range p.own {
 		if state := p.printer.State(turn); state.Over() && state != "" {

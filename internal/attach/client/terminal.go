@@ -13,7 +13,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// session is a screen with its connection.
+// session is a screen and its connection to ductor.
 type session struct {
 	screen *screen.Screen
 	link   *connection // nil while not connected
@@ -35,10 +35,10 @@ func (s *session) happened(e event) {
 	}
 }
 
-// send sends requests. If that fails, the screen repeats them on the next connection.
+// send sends requests. If that fails, the screen repeats them when the client has reconnected.
 func (s *session) send(requests []wire.Request) {
 	if s.link != nil && len(requests) > 0 && s.link.send(requests...) != nil {
-		_ = s.link.Close() // the reader gets the error
+		_ = s.link.Close() // the reading goroutine then gets an error and reconnects
 		s.link = nil
 	}
 }
@@ -86,7 +86,7 @@ func (m model) View() tea.View {
 func fillTerminal(ctx context.Context, o Options) error {
 	following, leave := context.WithCancel(ctx)
 	defer leave()
-	// End the program with Quit: if its context ended, it would not wait for its reader of the terminal.
+	// End the program with Quit and not through its context. Only Quit waits for the goroutine that reads the terminal.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	look := screen.Look{ASCII: o.ascii(), Plain: o.Getenv("NO_COLOR") != ""}

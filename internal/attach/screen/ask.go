@@ -9,22 +9,22 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostAsked limits the text of a request, in bytes. Longer requests cannot be allowed here.
+// mostAsked limits the text of a request, in bytes. The user cannot allow a longer request in a terminal.
 const mostAsked = 128 << 10
 
-// ask is an open approval. It records how far the user has read it, and the choices so far.
+// ask is an open approval on the screen. It records how far the user has read it, and the user's choices so far.
 type ask struct {
 	wire.Approval
 	text []row // the complete request
 
-	rows    []row // text, broken into rows
-	look    Look  // the look for which rows was computed
-	top     int   // index of the first row on the screen
-	read    int   // number of rows that were on the screen so far
-	shown   int   // number of rows on the screen
-	choice  int   // index of the option that Enter chooses
-	marked  []string
-	answers [][]string // answers to the questions before the current one
+	rows    []row      // text, broken into rows
+	look    Look       // the look for which rows was computed
+	top     int        // index of the first row on the screen
+	read    int        // number of rows that were on the screen so far
+	shown   int        // number of rows on the screen
+	choice  int        // index of the option under the cursor
+	marked  []string   // chosen labels, if the question allows several
+	answers [][]string // answers to the earlier questions
 }
 
 func newAsk(a wire.Approval) *ask {
@@ -49,8 +49,8 @@ func (k *ask) question() *wire.Question {
 	return &k.Questions[len(k.answers)]
 }
 
-// describe returns the complete request. Only names of fields begin in the first column, so that a value cannot look
-// like another field.
+// describe returns the complete text of the request. Only names of fields begin in the first column, so that a value
+// cannot look like another field.
 func (k *ask) describe() []row {
 	var rows []row
 	part := func(s style, name, value string, of func(line string) style) {
@@ -108,7 +108,8 @@ func (k *ask) describe() []row {
 	return rows
 }
 
-// lines returns the rows of the request. After a change of the width, all rows count as unread.
+// lines returns the rows of the request. If the width has changed, it breaks the text again, and all rows count as
+// unread.
 func (k *ask) lines(look Look) []row {
 	if look.Height = 0; k.rows != nil && look == k.look {
 		return k.rows
@@ -126,7 +127,7 @@ func (k *ask) lines(look Look) []row {
 	return k.rows
 }
 
-// page returns the rows that fit into a height, and records them as read.
+// page returns the rows that fit into the given height, and records that the user has read them.
 func (k *ask) page(look Look, height int) []row {
 	rows := k.lines(look)
 	k.top = max(min(k.top, len(rows)-height), 0)
@@ -161,8 +162,8 @@ func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // the input that the option requires first; empty for none
-	done   bool  // completes a question with several answers
+	needs  focus // the input that the user must fill in first; onPrompt for none
+	done   bool  // ends the choice for a question with several answers
 }
 
 // options lists the current choices.
@@ -225,8 +226,8 @@ func (k *ask) answerOptions() []option {
 	return all
 }
 
-// choose applies the option at the cursor, with the text that the user typed for it. It returns the decision, or nil
-// if the user must choose more.
+// choose applies the option under the cursor. text is the text that the user typed for it. choose returns the decision,
+// or nil if the user must choose more.
 func (k *ask) choose(text string) *wire.Decide {
 	all := k.options()
 	if k.choice >= len(all) {
@@ -259,7 +260,7 @@ func (k *ask) choose(text string) *wire.Decide {
 	return k.answer([]string{q.Options[k.choice-k.firstAnswer()].Label})
 }
 
-// firstAnswer returns the index of the first answer among the options.
+// firstAnswer returns the index of the first option that is an answer.
 func (k *ask) firstAnswer() int {
 	return slices.IndexFunc(k.options(), func(o option) bool { return o.choice == wire.Answer })
 }
@@ -272,7 +273,7 @@ func (k *ask) toggle(label string) {
 	k.marked = append(k.marked, label)
 }
 
-// answer answers the current question. After the last question it returns the decision.
+// answer records the answer to the current question. After the last question it returns the decision.
 func (k *ask) answer(with []string) *wire.Decide {
 	answers := append(k.answers, with)
 	if len(answers) == len(k.Questions) {

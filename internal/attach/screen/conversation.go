@@ -9,7 +9,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostBlocks limits the turns and notices of a conversation on the screen. The chat and /sessions show all of them.
+// mostBlocks limits the turns and notices that the screen keeps of a conversation. The chat and /sessions show all of
+// them.
 const mostBlocks = 300
 
 // block is a turn, or a notice or decision between turns.
@@ -26,20 +27,20 @@ func (b block) all() []*item {
 	return []*item{b.note}
 }
 
-// conversation is the state of a conversation that the terminal has received.
+// conversation is the state of a conversation, as received from ductor, and the user's scroll position in it.
 type conversation struct {
-	about  wire.Snapshot // without entries, approvals and notices
+	about  wire.Snapshot // without Entries, Approvals and Notices
 	blocks []block
 	queue  []wire.Entry // waiting turns
 	asks   []*ask       // open approvals
-	from   *item        // last visible entry; nil shows the end of the conversation
-	upto   int          // number of its rows up to the end of the screen
-	page   int          // rows of the conversation on the screen
-	// rows by which the next View scrolls up; negative for down
+	from   *item        // last visible item; nil if the end of the conversation is visible
+	upto   int          // number of rows of the item from that are above the bottom of the screen
+	page   int          // number of rows of the conversation on the screen
+	// number of rows by which the next View scrolls up; negative for down
 	scrolled int
 }
 
-// snapshot merges a state from ductor into the current one; see package wire.
+// snapshot merges a Snapshot into the current state, as the comment of package wire describes.
 func (c *conversation) snapshot(s wire.Snapshot) {
 	old := c.asks
 	c.queue, c.asks = nil, nil
@@ -48,7 +49,8 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	// After a crash, ductor may not know a turn whose message it will read again.
+	// Remove unfinished turns that ductor no longer lists. After a crash, ductor may have lost a turn, and will get its
+	// message from Telegram again.
 	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
 		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
 	})
@@ -66,7 +68,7 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 	c.about = s
 }
 
-// entry shows a running or waiting turn.
+// entry shows the new state of a turn. It adds a waiting turn to the queue, and all others to the blocks.
 func (c *conversation) entry(e wire.Entry) {
 	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
 	t := c.turn(e.Turn)
@@ -89,7 +91,7 @@ func (c *conversation) add(b block) {
 	c.blocks = slices.Delete(c.blocks, 0, max(len(c.blocks)-mostBlocks, 0))
 }
 
-// turn returns a turn that runs or ran, or nil if the id is unknown.
+// turn returns the turn with this id if it is running or has ended, and otherwise nil.
 func (c *conversation) turn(id string) *turn {
 	for _, b := range slices.Backward(c.blocks) {
 		if b.turn != nil && b.turn.Turn == id {
@@ -109,7 +111,7 @@ func (c *conversation) running() *turn {
 	return nil
 }
 
-// note shows a message between turns. It replaces a message with the same id.
+// note shows a message between turns. It replaces an earlier message with the same id.
 func (c *conversation) note(id, text string, at time.Time) {
 	it := newItem(ofNote)
 	it.id = id

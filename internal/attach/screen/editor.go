@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// editor is a text that the user edits. The cursor is between before and after.
+// editor is an input field. The cursor is between before and after.
 type editor struct{ before, after string }
 
 func (e *editor) text() string { return e.before + e.after }
@@ -23,7 +23,7 @@ func (e *editor) insert(text string) {
 	}, text)
 }
 
-// key handles a key. It returns false for an unknown key.
+// key handles a key, and returns false if the key has no function.
 func (e *editor) key(name string) bool {
 	switch name {
 	case "backspace", "ctrl+h":
@@ -67,13 +67,13 @@ func (e *editor) key(name string) bool {
 	return true
 }
 
-// firstCluster returns the length of the first displayed character, in bytes.
+// firstCluster returns the length of the first grapheme cluster (a character on the screen) in bytes.
 func firstCluster(s string) int {
 	_, _, n, _ := ansi.DecodeSequence(s, ansi.NormalState, nil)
 	return n
 }
 
-// lastCluster returns the start of the last displayed character, in bytes.
+// lastCluster returns the byte offset of the last grapheme cluster.
 func lastCluster(s string) int {
 	line := strings.LastIndexByte(s[:max(len(s)-1, 0)], '\n') + 1
 	for i := line; ; {

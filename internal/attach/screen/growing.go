@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a text on the screen. The chat and /sessions show all of it.
+// Limits of a text on the screen. The chat and /sessions show the whole text.
 const (
 	mostText = 128 << 10 // bytes of a text
-	mostLine = 4 << 10   // bytes of a line; longer lines are broken
+	mostLine = 4 << 10   // bytes of a line; longer lines are split
 )
 
-// growing is a text from ductor, with its rows for one width. The cost of appending depends only on the length of the
-// new text.
+// growing is a text that grows while ductor sends it. It caches the screen rows of the text for one width, so appending
+// costs time only for the new text.
 type growing struct {
 	how   wrapping
 	style func(line string) style // nil for a text without styles
 	text  []byte                  // the received text, at most mostText bytes
 
 	look  Look // the look for which the rows were computed
-	ends  int  // bytes of text in complete lines
-	whole int  // number of rows of these lines
+	ends  int  // number of bytes of text in complete lines
+	whole int  // number of rows for these complete lines
 	rows  []row
 }
 
@@ -31,7 +31,7 @@ type row struct {
 	text  string
 }
 
-// append adds text at the end. If the text exceeds the limit, it drops the oldest lines.
+// append adds text at the end. If the text becomes too long, it drops the oldest lines.
 func (g *growing) append(text string) {
 	g.text = append(g.text, text...)
 	if len(g.text) <= 2*mostText {
@@ -88,7 +88,7 @@ func (g *growing) lines(look Look) []row {
 	return rows
 }
 
-// broken returns the rows of a line.
+// broken breaks a line into rows.
 func (g *growing) broken(line string) []row {
 	line = g.look.clean(line)
 	of := normal

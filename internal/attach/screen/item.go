@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// kind is the kind of an entry on the screen.
+// kind is the kind of an item.
 type kind string
 
-// The kinds of entries.
 const (
 	ofPrompt   kind = "prompt"
 	ofAnswer   kind = "answer"
@@ -22,22 +21,21 @@ const (
 // outputRows limits the rows of a tool's output, unless the user opens outputs.
 const outputRows = 8
 
-// item is an entry on the screen.
+// item is a part of a conversation on the screen, such as a prompt, a piece of the answer or a tool.
 type item struct {
 	kind   kind
 	id     string // unique in its turn; empty for thoughts and notes
-	offset int    // number of bytes of the answer before it
+	offset int    // position in the answer, in bytes
 	head   string // the first line, such as the title of a tool
-	long   string // shown if the user opens it: the arguments of a tool
+	long   string // arguments of a tool; shown if the user opens outputs
 	tail   string // the last line, such as the result of a tool
 	mark   mark
 	body   growing
 }
 
-// mark is the state of an entry.
+// mark is the state of an item, shown as a symbol.
 type mark string
 
-// The marks.
 const (
 	noMark  mark = ""
 	running mark = "running"
@@ -69,18 +67,18 @@ func diffStyle(line string) style {
 	return normal
 }
 
-// drawn is an entry, broken into rows of one width.
+// drawn is an item, broken into rows for one width.
 type drawn struct {
 	look       Look
 	head, tail []string // with escape codes
-	before     string   // prefix of each row of body; with escape codes
+	before     string   // prefix of each row of body, with escape codes
 	body       []row
-	style      style // style for rows of body that have none
+	style      style // default style of the rows of body
 }
 
 func (d drawn) len() int { return len(d.head) + len(d.body) + len(d.tail) }
 
-// rows returns the rows from one index to another, with escape codes.
+// rows returns the rows from..to, with escape codes.
 func (d drawn) rows(from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {
@@ -97,7 +95,7 @@ func (d drawn) rows(from, to int) []string {
 	return out
 }
 
-// draw returns the rows of an entry. If open is set, they show the complete outputs and arguments.
+// draw breaks an item into rows. If open is set, they include the complete output and arguments of a tool.
 func (it *item) draw(look Look, open bool) drawn {
 	look.Height = 0
 	d, inner := drawn{look: look}, look
@@ -145,7 +143,7 @@ func (it *item) drawTool(d *drawn, open bool) {
 	}
 }
 
-// markOf returns the mark of an entry, followed by a blank.
+// markOf returns the item's symbol, followed by a space.
 func (it *item) markOf(look Look) string {
 	switch it.mark {
 	case success:

@@ -9,7 +9,7 @@ import (
 // Paste inserts pasted text into the current input.
 func (s *Screen) Paste(text string) { s.editor().insert(text) }
 
-// editor returns the current input.
+// editor returns the input that has the focus.
 func (s *Screen) editor() *editor {
 	if s.focus == onPrompt || s.focus == onAsk {
 		return &s.input
@@ -17,8 +17,8 @@ func (s *Screen) editor() *editor {
 	return &s.words
 }
 
-// Key handles a key. name is its name, such as "enter", and text is the text that it types. Key returns the requests
-// for ductor, and reports whether the user leaves.
+// Key handles a key. name is the name of the key, such as "enter", and text is the text that the key types. Key returns
+// the requests to send to ductor. leave is true if the user wants to leave the conversation.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":
@@ -94,7 +94,7 @@ func (s *Screen) enter() []wire.Request {
 	return s.decide(k, words)
 }
 
-// decide applies the chosen option.
+// decide applies the option under the cursor of an approval.
 func (s *Screen) decide(k *ask, words string) []wire.Request {
 	s.focus = onAsk
 	d := k.choose(words)

@@ -7,8 +7,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// Printer converts messages of ductor to plain lines for other programs. It prints each change after the first
-// Snapshot once.
+// Printer converts messages from ductor to plain lines for other programs. Of the first Snapshot it prints only
+// unfinished turns and open approvals. It prints each later change once.
 type Printer struct {
 	look  Look
 	out   strings.Builder
@@ -17,7 +17,7 @@ type Printer struct {
 	done  map[string]bool // tools, changes, notices and approvals that were printed
 }
 
-// printed describes how much of a turn a Printer has printed.
+// printed is how much of a turn a Printer has printed.
 type printed struct {
 	state  wire.State
 	answer []byte // the received answer
@@ -65,14 +65,14 @@ func (p *Printer) Apply(m wire.Message) string {
 	return p.out.String()
 }
 
-// print prints each line of a text after the prefix begin.
-func (p *Printer) print(begin, text string) {
+// print prints each line of a text after a prefix.
+func (p *Printer) print(prefix, text string) {
 	for line := range strings.Lines(p.look.clean(text)) {
-		p.out.WriteString(begin + strings.TrimSuffix(line, "\n") + "\n")
+		p.out.WriteString(prefix + strings.TrimSuffix(line, "\n") + "\n")
 	}
 }
 
-// once reports whether id is printed for the first time.
+// once reports whether this is the first call for id.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false
@@ -115,7 +115,7 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	over := e.State.Over() // a stored turn has other ids
+	over := e.State.Over() // the tools of an ended turn have other ids, so count them
 	for i, tool := range e.Tools {
 		if over && i < t.tools {
 			continue
@@ -145,7 +145,7 @@ func (p *Printer) text(piece wire.Text) {
 	}
 }
 
-// replace replaces the answer from an offset on.
+// replace replaces the answer after the first offset bytes. If that changes printed text, it prints the new text again.
 func (p *Printer) replace(t *printed, offset int, text string) {
 	answer := append(t.answer[:min(offset, len(t.answer)):min(offset, len(t.answer))], text...)
 	if same := min(t.bytes, len(answer)); !bytes.Equal(answer[:same], t.answer[:same]) || same < t.bytes {
@@ -157,7 +157,7 @@ func (p *Printer) replace(t *printed, offset int, text string) {
 	t.answer = answer
 }
 
-// flush prints the complete lines of the answer, or the whole answer if all is set.
+// flush prints the new complete lines of the answer. If all is set, it also prints an incomplete last line.
 func (p *Printer) flush(t *printed, all bool) {
 	end := bytes.LastIndexByte(t.answer, '\n') + 1
 	if all {
@@ -165,7 +165,7 @@ func (p *Printer) flush(t *printed, all bool) {
 	}
 	if end > t.bytes {
 		rest := string(t.answer[t.bytes:end])
-		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already ended the last line
+		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already printed this newline
 			rest = strings.TrimPrefix(rest, "\n")
 		}
 		p.print("", rest)

@@ -1,5 +1,5 @@
 // Package screen computes the screen of `ductor attach`. Its inputs are messages of ductor and keys of the user. Its
-// results are rows of text and requests for ductor. It uses neither a terminal nor a connection.
+// results are rows of text and requests for ductor. It does not access a terminal or a connection itself.
 package screen
 
 import (
@@ -13,7 +13,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// focus is the part of the screen that gets the keys.
+// focus is the part of the screen that gets the user's keys.
 type focus string
 
 // Values of focus.
@@ -21,27 +21,26 @@ const (
 	onPrompt focus = ""       // the input for prompts
 	onAsk    focus = "ask"    // the options of the approval
 	onReason focus = "reason" // the input for the reason of a denial
-	onAnswer focus = "answer" // the input for an answer in the user's words
+	onAnswer focus = "answer" // the input for an answer that is not among the options
 	onSecret focus = "secret" // the input for a secret answer, which is not shown
 )
 
-// Pending is a request that ductor has not answered, with its conversation. The client repeats the request after a
-// reconnect.
+// Pending is a request that ductor has not answered yet. The client repeats it after a reconnect.
 type Pending struct {
 	Conversation string
 	wire.Request
-	edits string // the prompt that the user will edit when it has left the queue
+	edits string // for Cancel: the prompt that the user will edit when it has left the queue
 }
 
 // Screen is the state of an attached terminal. It is not safe for concurrent use.
 type Screen struct {
 	NewID func() string // returns the id for a new request
-	Link  string        // state of the connection for the user; empty while connected
+	Link  string        // state of the connection, for the user; empty while connected
 
 	all     []wire.Conversation
 	known   map[string]*conversation
-	at      string // conversation of ductor's messages
-	wanted  string // conversation on the screen
+	at      string // conversation that is open in ductor
+	wanted  string // conversation that the user wants to see
 	pending []Pending
 
 	focus focus
@@ -50,12 +49,12 @@ type Screen struct {
 	open  bool   // show complete outputs and arguments
 }
 
-// New returns a screen that shows the conversation with a key. An empty key means the private chat of the owner.
+// New returns a screen for the conversation with the given key. An empty key means the private chat of the owner.
 func New(key string, newID func() string) *Screen {
 	return &Screen{NewID: newID, Link: "connecting", wanted: key, known: map[string]*conversation{}}
 }
 
-// conversation returns the conversation with a key.
+// conversation returns the state of the conversation with a key. It creates an empty state if necessary.
 func (s *Screen) conversation(key string) *conversation {
 	c := s.known[key]
 	if c == nil {
@@ -65,7 +64,8 @@ func (s *Screen) conversation(key string) *conversation {
 	return c
 }
 
-// Connected returns the requests for a new connection: open the conversation, and repeat unanswered requests.
+// Connected returns the requests to send on a new connection: they open the conversation, and repeat unanswered
+// requests.
 func (s *Screen) Connected() []wire.Request {
 	requests := []wire.Request{{List: &wire.List{}}}
 	opened := false
@@ -88,7 +88,7 @@ func (s *Screen) Connected() []wire.Request {
 // Pending returns the number of requests that ductor has not answered.
 func (s *Screen) Pending() int { return len(s.pending) }
 
-// Apply handles a message of ductor. It returns requests for ductor.
+// Apply applies a message from ductor. It returns requests to send.
 func (s *Screen) Apply(m wire.Message) (requests []wire.Request) {
 	switch {
 	case m.Conversations != nil:
@@ -132,13 +132,13 @@ func (s *Screen) ask() *ask {
 	return nil
 }
 
-// decided reports whether ductor has not yet answered the user's decision on an approval.
+// decided reports whether the user has decided the approval here and ductor has not replied yet.
 func (s *Screen) decided(id string) bool {
 	return slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Decide != nil && p.Decide.Approval == id })
 }
 
-// reply handles ductor's answer to a request. If a prompt failed, its text returns to the input. After a command,
-// reply requests the state again, because the command may have changed it.
+// reply handles ductor's answer to a request. If a prompt failed, its text returns to the input. After a command, reply
+// opens the conversation again, because the command may have changed its state.
 func (s *Screen) reply(r wire.Reply) []wire.Request {
 	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.ID() == r.ID })
 	if i < 0 {
@@ -167,7 +167,7 @@ func (s *Screen) reply(r wire.Reply) []wire.Request {
 	return nil
 }
 
-// request records a request until ductor answers it.
+// request records a request as pending until ductor answers it.
 func (s *Screen) request(r wire.Request) []wire.Request {
 	s.pending = append(s.pending, Pending{Conversation: s.wanted, Request: r})
 	return []wire.Request{r}
@@ -175,7 +175,7 @@ func (s *Screen) request(r wire.Request) []wire.Request {
 
 var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9_]+(\s|$)`) })
 
-// Submit returns the request for a text: a command or a prompt.
+// Submit returns the request for a text that the user typed, which is a command or a prompt.
 func (s *Screen) Submit(text string) []wire.Request {
 	switch word, _, _ := strings.Cut(strings.TrimSpace(text), " "); {
 	case word == "":

@@ -18,7 +18,7 @@ type Look struct {
 	Plain         bool // do not use colours and bold text
 }
 
-// style is the parameter of a terminal's SGR code.
+// style is the parameter of the terminal's escape code for colours and bold text (SGR).
 type style string
 
 // The styles.
@@ -50,8 +50,8 @@ func (l Look) mark(mark, ascii string) string {
 	return mark
 }
 
-// clean makes foreign text safe for a terminal. It returns the text that a terminal would finally show. It removes
-// control characters, and characters that are invisible or change the direction of text.
+// clean makes text from agents and users safe for a terminal. It removes escape codes, control characters, and
+// characters that are invisible or change the direction of text.
 func (l Look) clean(text string) string {
 	if !harmless(text) {
 		text = strings.Map(func(r rune) rune {
@@ -79,7 +79,7 @@ func (l Look) clean(text string) string {
 	return text
 }
 
-// inASCII replaces punctuation by ASCII.
+// inASCII replaces punctuation with ASCII characters.
 var inASCII = strings.NewReplacer("·", "-", "…", "...", "–", "-", "—", "-", "‘", "'", "’", "'", "“", `"`, "”", `"`,
 	"•", "*")
 
@@ -93,7 +93,8 @@ func harmless(text string) bool {
 	return true
 }
 
-// reveal returns the text of a request with every character visible, because the user decides about it.
+// reveal returns the text of a request with all invisible characters made visible, because the user must know exactly
+// which text to allow.
 func (l Look) reveal(text string) string {
 	text = strings.ReplaceAll(render.Revealed(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
 	if !l.ASCII {
@@ -110,7 +111,7 @@ func (l Look) reveal(text string) string {
 	return b.String()
 }
 
-// one returns a text as a single line of at most width columns.
+// one returns a text as a single line of at most width columns, cleaned and truncated.
 func (l Look) one(text string, width int) string {
 	if limit := 1<<10 + 4*max(width, 0); len(text) > limit {
 		text = text[:limit] // the rest costs time and would not be shown
@@ -119,25 +120,24 @@ func (l Look) one(text string, width int) string {
 	return ansi.Truncate(text, max(width, 0), l.mark("…", "~"))
 }
 
-// wrapping selects where lines are broken.
+// wrapping determines where long lines are broken.
 type wrapping string
 
-// The ways to break lines.
 const (
 	atWords  wrapping = "words"
 	anywhere wrapping = "anywhere" // at any column; preserves all blanks
 )
 
-// wrap breaks a clean text into rows of at most width columns.
+// wrap breaks cleaned text into rows of at most width columns.
 func wrap(text string, width int, how wrapping) []string {
 	if len(text) <= width && harmless(text) && !strings.Contains(text, "\n") { // fast path for most lines
 		return []string{text}
 	}
 	if how == atWords {
-		text = ansi.Wrap(text, width, "") // some texts are still too wide, such as "- - - -"
+		text = ansi.Wrap(text, width, "") // the result may be too wide, for example for "- - - -"
 	}
 	return strings.Split(ansi.Hardwrap(text, width, true), "\n")
 }
 
-// OneLine returns foreign text as a short line for a terminal.
+// OneLine returns text from agents or users as a short, safe line for a terminal.
 func OneLine(text string) string { return Look{}.one(text, 60) }

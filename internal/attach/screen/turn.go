@@ -11,16 +11,16 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostItems limits the entries of a turn. The chat's Steps button shows all of them.
+// mostItems limits the items of a turn on the screen. The Steps button in the chat shows all of them.
 const mostItems = 1000
 
-// turn is a turn with its prompt, answer, tools and changes.
+// turn is a turn on the screen, with its prompt, answer, tools and changes.
 type turn struct {
-	wire.Entry        // without Answer, Tools and Changes, which are in items
+	wire.Entry        // without Answer, Tools and Changes; items contains them
 	size       int    // length of the answer in bytes
 	status     string // activity of the agent other than text and tools
 	prompt     *item
-	items      []*item // in the order of the answer
+	items      []*item // answer, tools and changes, ordered by their position in the answer
 	plan       *item
 	ending     *item
 }
@@ -31,11 +31,11 @@ func newTurn(e wire.Entry) *turn {
 	return t
 }
 
-// replace shows a new entry of the turn. A replayed entry is incomplete, so the earlier texts and tools stay.
+// replace shows a new entry of the turn. If the entry is Replayed, it is incomplete, so the earlier items stay.
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// Tools have other ids in the store.
+	// The tools of an ended turn come from the store, with other ids. If nothing has changed, do not replace the items.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")
@@ -69,7 +69,7 @@ func (t *turn) replace(e wire.Entry) {
 	t.end()
 }
 
-// extend adds a piece of the answer. It reuses the items in old.
+// extend appends a piece of the answer. It reuses the items in old, which already have their rows.
 func (t *turn) extend(text string, old map[string]*item) {
 	if text == "" {
 		return
@@ -95,7 +95,7 @@ func (t *turn) last() *item {
 	return t.items[len(t.items)-1]
 }
 
-// text continues the answer. It removes text that the agent retracted.
+// text applies a piece of the answer, which may retract earlier text.
 func (t *turn) text(piece wire.Text) {
 	if t.State.Over() || t.Replayed {
 		return
@@ -128,7 +128,7 @@ func (t *turn) note(text string) {
 	t.add(it)
 }
 
-// tool shows a tool. It replaces a tool with the same id.
+// tool shows a tool. It replaces an item of the same tool.
 func (t *turn) tool(tool wire.Tool) {
 	if t.Replayed || t.State.Over() {
 		return
@@ -224,7 +224,7 @@ func changeItem(it *item, c wire.Change) *item {
 	return it
 }
 
-// headOf describes the origin of a prompt.
+// headOf returns the line above a prompt, which shows where the prompt came from.
 func headOf(e wire.Entry) string {
 	from := "from the chat"
 	switch {
@@ -251,7 +251,6 @@ func (t *turn) showPlan(steps []wire.Step) {
 	t.plan.body.set(strings.Join(lines, "\n"))
 }
 
-// end shows how the turn ended.
 func (t *turn) end() {
 	var parts []string
 	switch t.State {
@@ -277,7 +276,7 @@ func (t *turn) end() {
 	t.ending.body.set(strings.Join(parts, ", "))
 }
 
-// all returns the entries that the screen shows.
+// all returns all items of the turn, from top to bottom.
 func (t *turn) all() []*item {
 	return slices.Concat([]*item{t.prompt}, t.items, []*item{t.plan, t.ending})
 }

@@ -17,13 +17,13 @@ const (
 	leastHeight = 5
 )
 
-// View is the content of a terminal.
+// View is the content of the terminal.
 type View struct {
-	Rows []string // with escape codes for colours only; exactly as many rows as the terminal
-	X, Y int      // position of the cursor; Y is negative for no cursor
+	Rows []string // one string per row of the terminal; the only escape codes are for colours
+	X, Y int      // position of the cursor; a negative Y hides the cursor
 }
 
-// View returns the current screen. The rows of an approval on it count as read.
+// View returns the current screen. If it shows rows of an approval, they count as read from now on.
 func (s *Screen) View(look Look) View {
 	if look.Width < leastWidth || look.Height < leastHeight {
 		return View{Rows: []string{ansi.Truncate("too small", look.Width, "")}, Y: -1}
@@ -85,7 +85,7 @@ func (s *Screen) titleOf(key string) string {
 	return ""
 }
 
-// queueRows returns rows for the running turn, the queue, and requests that ductor has not answered.
+// queueRows returns rows for the running turn, the queue, and the pending requests.
 func (s *Screen) queueRows(look Look) []string {
 	const most = 4
 	c := s.shown()
@@ -121,7 +121,7 @@ func textOf(r wire.Request) string {
 	return "stop"
 }
 
-// inputRows returns rows for the current input and the available keys, and the position of the cursor.
+// inputRows returns rows for the current input and the help line, and the position of the cursor.
 func (s *Screen) inputRows(look Look) (rows []string, x, y int) {
 	label := map[focus]string{onReason: "reason: ", onAnswer: "answer: ", onSecret: "answer: "}[s.focus]
 	label = cmp.Or(label, "> ")
@@ -161,7 +161,7 @@ func (s *Screen) help() string {
 	return "Enter send  Esc back"
 }
 
-// askRows returns at most `most` rows for an approval with its options.
+// askRows returns rows for an approval and its options, at most `most` of them.
 func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	focused := s.focus != onPrompt
 	title := k.Agent + " asks"
@@ -190,7 +190,7 @@ func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	return append(rows, k.optionRows(look, room, s.focus == onAsk)...)
 }
 
-// preview returns the beginning of a request. Its rows do not count as read.
+// preview returns the first rows of a request. It does not count them as read.
 func (k *ask) preview(look Look, most int) []string {
 	var rows []string
 	for _, r := range k.lines(look) {
@@ -202,7 +202,7 @@ func (k *ask) preview(look Look, most int) []string {
 	return rows
 }
 
-// optionRows shows the options around the chosen one.
+// optionRows returns at most `most` rows of options, around the option under the cursor.
 func (k *ask) optionRows(look Look, most int, cursor bool) []string {
 	var rows []string
 	from := 0
@@ -227,7 +227,8 @@ func (k *ask) optionRows(look Look, most int, cursor bool) []string {
 	return rows[from:min(from+most, len(rows))]
 }
 
-// viewport returns the last rows of a conversation, or the rows to which the user scrolled.
+// viewport returns the rows of the conversation that fit into the given height: the last rows, or the rows to which the
+// user scrolled.
 func (c *conversation) viewport(look Look, height int, open bool) []string {
 	var all []*item
 	for _, b := range c.blocks {
@@ -242,7 +243,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		at = len(all) - 1
 		c.upto = drawn(at).len()
 	}
-	// upto may be outside of its entry after scrolling.
+	// After scrolling, upto may be outside of the item from. Move from to the item at the bottom of the screen.
 	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
 	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
 		c.upto -= drawn(at).len()
@@ -260,7 +261,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		}
 		shown = slices.Concat(d.rows(max(to-height+len(shown), 0), to), shown)
 	}
-	// At the beginning, fill the screen with the rows that follow.
+	// If the beginning of the conversation is visible, fill the screen with the rows that follow.
 	for i, from := at, c.upto; len(shown) < height && i < len(all); i, from = i+1, 0 {
 		d := drawn(i)
 		to := min(from+height-len(shown), d.len())

@@ -8,13 +8,13 @@ import (
 // ApprovalState is the state of an approval.
 type ApprovalState string
 
-// The states of an approval. Only ApprovalOpen changes, and only once.
+// The states of an approval. An approval starts as ApprovalOpen and changes its state once.
 const (
 	ApprovalOpen      ApprovalState = "open"
 	ApprovalAllowed   ApprovalState = "allowed"
 	ApprovalDenied    ApprovalState = "denied"
 	ApprovalAnswered  ApprovalState = "answered"
-	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent does not wait any more
+	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent no longer waits for the decision
 	ApprovalExpired   ApprovalState = "expired"   // denied, because no user decided in time
 )
 
@@ -24,8 +24,8 @@ type Choice string
 // The choices.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // allow everything that the rule covers, while the session is used
-	AllowPattern Choice = "pattern" // allow everything that the rule covers, until a user revokes the rule
+	AllowSession Choice = "session" // allow requests that the rule covers, in this session
+	AllowPattern Choice = "pattern" // allow requests that the rule covers, until a user revokes the rule
 	AllowEdits   Choice = "edits"   // allow the request and all later edits in the working directory
 	Deny         Choice = "deny"
 	Answer       Choice = "answer" // answer the questions
@@ -34,23 +34,23 @@ const (
 // Offer is a choice that an approval offers.
 type Offer struct {
 	Choice Choice `json:"choice"`
-	Rule   string `json:"rule,omitempty"` // of AllowSession and AllowPattern; the client must show it
+	Rule   string `json:"rule,omitempty"` // set for AllowSession and AllowPattern; the client must show it
 }
 
-// Approval is a request or a set of questions from an agent. ductor sends it when it is new, when it changes, and
-// when it is decided in a terminal or in the chat. A client must show every field of a request before it offers a
-// choice other than Deny.
+// Approval is a request for permission, or a set of questions, from an agent. ductor sends it when it is new, when it
+// changes, and when it is decided in a terminal or in the chat. A client must show every field of a request before it
+// offers a choice other than Deny.
 type Approval struct {
 	ID        string     `json:"id"`
 	Turn      string     `json:"turn"`
 	Agent     string     `json:"agent"`
 	Dir       string     `json:"dir,omitempty"`
 	Sandbox   string     `json:"sandbox,omitempty"` // where the turn runs; empty for this machine
-	Same      int        `json:"same"`              // number of identical requests that it includes
+	Same      int        `json:"same"`              // number of identical requests that this approval decides
 	Asked     time.Time  `json:"asked"`
 	Expires   time.Time  `json:"expires,omitzero"`
-	Asks      *Asks      `json:"asks,omitempty"`      // the request; nil for questions
-	Questions []Question `json:"questions,omitempty"` // the questions; empty for a request
+	Asks      *Asks      `json:"asks,omitempty"`      // the requested permission; nil for questions
+	Questions []Question `json:"questions,omitempty"` // empty if the agent requests permission
 	Choices   []Offer    `json:"choices,omitempty"`   // empty after the decision
 	Decision
 }
@@ -60,7 +60,7 @@ type Decision struct {
 	State    ApprovalState `json:"state"`
 	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
 	Chat     bool          `json:"chat,omitempty"`     // decided in the chat
-	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided, or that the decision created
+	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided it, or that the decision created
 	Reason   string        `json:"reason,omitempty"`
 	Answers  [][]string    `json:"answers,omitempty"` // without answers to secret questions
 	Decided  time.Time     `json:"decided,omitzero"`
@@ -72,10 +72,10 @@ type Asks struct {
 	Title   string          `json:"title,omitempty"`  // the exact command or path
 	Detail  string          `json:"detail,omitempty"` // the complete command or plan; empty if Title contains it
 	Changes []Change        `json:"changes,omitempty"`
-	Fields  []Field         `json:"fields,omitempty"` // the parts that Title and Detail do not contain
+	Fields  []Field         `json:"fields,omitempty"` // parts that Title and Detail do not contain
 	Links   []Link          `json:"links,omitempty"`
-	Reason  string          `json:"reason,omitempty"`  // in the agent's words
-	Missing string          `json:"missing,omitempty"` // a part that cannot be shown: deny only
+	Reason  string          `json:"reason,omitempty"`  // reason in the agent's words
+	Missing string          `json:"missing,omitempty"` // name of a part that cannot be shown; then offer only Deny
 	Input   json.RawMessage `json:"input,omitempty"`   // the complete input from the agent
 }
 
@@ -83,8 +83,8 @@ type Asks struct {
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	Wider bool   `json:"wider,omitempty"` // it requests additional rights: show it first
-	Label bool   `json:"label,omitempty"` // it only identifies the request, or has its usual value
+	Wider bool   `json:"wider,omitempty"` // the field requests additional rights; show it first
+	Label bool   `json:"label,omitempty"` // the field only identifies the request, or has its usual value
 }
 
 // Link is a path in a request that is or contains a symbolic link.
@@ -99,7 +99,7 @@ type Question struct {
 	Header  string   `json:"header,omitempty"`
 	Text    string   `json:"text"`
 	Options []Option `json:"options,omitempty"`
-	Multi   bool     `json:"multi,omitempty"`  // several options may be chosen
+	Multi   bool     `json:"multi,omitempty"`  // the user may choose several options
 	Free    bool     `json:"free,omitempty"`   // the user may answer in other words; also true without options
 	Secret  bool     `json:"secret,omitempty"` // do not show the answer while the user types it
 }

@@ -1,18 +1,19 @@
-// Package wire defines the protocol between `ductor attach` and ductor: one JSON value per line in both directions,
-// over a Unix socket in ductor's state directory.
+// Package wire defines the protocol between `ductor attach` (the client) and ductor: one JSON value per line in both
+// directions, over a Unix socket in ductor's state directory.
 //
-// The client first sends Hello. ductor answers with Welcome, or with Bye and closes the connection. The client then
-// opens a conversation, receives its Snapshot, and after that every change.
+// The client first sends Hello. ductor answers with Welcome. If it refuses the client, it answers with Bye and closes
+// the connection. The client then opens a conversation, receives its Snapshot, and after that every change.
 //
-// Every change identifies its object: an entry by its turn, a tool by its turn and id, an approval and a notice by
-// its id, a piece of text by its turn and its position. So a client can continue after a reconnect, to the same
-// process or to the next one, without counters. It opens its conversation again, and merges the Snapshot into its own
-// state:
+// A turn is one prompt and the agent's work on it; an Entry describes a turn. Every change identifies the object that
+// it changes: an entry by its turn, a tool by its turn and id, an approval and a notice by its id, a piece of text by
+// its turn and its position. A client can therefore continue after a reconnect, to the same process or to the next one.
+// It opens its conversation again, and merges the Snapshot into its own state:
 //
-//   - The Snapshot lists all open approvals and all waiting and running entries. If the client has others, they are over.
-//   - An entry of the Snapshot replaces the client's entry of the same turn, unless the entry is Replayed. A replayed entry
-//     is incomplete, so the client does not change its own entry until ductor sends the entry again.
-//   - Older entries and notices of the client stay.
+//   - The Snapshot lists all open approvals and all waiting and running entries. Any others that the client has are
+//     over.
+//   - An entry of the Snapshot replaces the client's entry of the same turn, unless the entry is Replayed. A replayed
+//     entry is incomplete, so the client does not change its own entry until ductor sends the entry again.
+//   - The client's older entries and notices stay.
 //
 // If a connection ends without a Bye, the client reconnects. It repeats each Prompt, Command, Decide and Cancel, with
 // the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because it
@@ -34,10 +35,9 @@ const (
 	Socket    = "attach.sock"
 	MaxLine   = 8 << 20   // maximum bytes of a line
 	MaxPrompt = 256 << 10 // maximum bytes of a prompt
-	MaxID     = 64        // maximum length of an id; letters, digits, - and _
+	MaxID     = 64        // maximum length of an id, which has only letters, digits, - and _
 )
 
-// errLong means that a line is longer than MaxLine.
 var errLong = errors.New("a line is too long")
 
 // ReadLine reads a line of at most MaxLine bytes.
@@ -88,7 +88,7 @@ type Hello struct {
 	Secret  string `json:"secret"`
 }
 
-// List requests Message.Conversations.
+// List requests the conversations that the owner can open; see Message.Conversations.
 type List struct{}
 
 // Open opens a conversation and closes the previous one. ductor answers with Message.Snapshot. Messages before the
@@ -97,17 +97,17 @@ type Open struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 }
 
-// Prompt is a prompt of the owner in the open conversation. It becomes the turn TurnOf(ID). ductor replies when it
-// has stored the prompt.
+// Prompt is a prompt for the open conversation. It becomes the turn TurnOf(ID). ductor replies when it has stored the
+// prompt.
 type Prompt struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// TurnPrefix starts the ids of turns with prompts from terminals.
+// TurnPrefix is the prefix of the ids of turns whose prompts come from terminals.
 const TurnPrefix = "attach-"
 
-// TurnOf returns the id of the turn for the prompt with an id.
+// TurnOf returns the id of the turn for a prompt.
 func TurnOf(id string) string { return TurnPrefix + id }
 
 // Command is a command as in the chat, such as "/model opus". ductor replies after it has run the command. The output
@@ -174,17 +174,17 @@ const (
 	ReasonRemoved Reason = "removed" // the user may not use ductor any more
 )
 
-// Bye is the last line of a connection. The client must not reconnect. Without a Bye, a connection ends if ductor
-// stops or the client does not read.
+// Bye is the last line of a connection that ductor refuses. The client must not reconnect. If ductor only stops, or
+// disconnects a client that does not read, it sends no Bye.
 type Bye struct {
 	Reason   Reason `json:"reason"`
 	Sentence string `json:"sentence"` // sentence for the user
 }
 
-// Reply answers the request with an id.
+// Reply answers the request with the same id.
 type Reply struct {
 	ID    string `json:"id"`
-	Error string `json:"error,omitempty"` // sentence for the user; empty on success
+	Error string `json:"error,omitempty"` // a sentence for the user; empty on success
 }
 
 // Conversation is a conversation that the owner can open.
@@ -196,8 +196,8 @@ type Conversation struct {
 	Approvals int       `json:"approvals,omitempty"` // number of open approvals
 }
 
-// Activity is a change of a conversation's state. ductor sends it for all conversations, also for those that are not
-// open.
+// Activity reports that a conversation has started or stopped working, or that its approvals changed. ductor sends it
+// for all conversations, not only for the open one.
 type Activity struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 	Running      bool   `json:"running,omitempty"`
@@ -212,7 +212,7 @@ type Snapshot struct {
 	Model        string     `json:"model,omitempty"`
 	Mode         string     `json:"mode,omitempty"` // permission mode
 	Dir          string     `json:"dir,omitempty"`
-	Entries      []Entry    `json:"entries"` // the last ended entries, then the running one, then the waiting ones
+	Entries      []Entry    `json:"entries"` // the last ended entries, then running, then waiting ones
 	Approvals    []Approval `json:"approvals"`
 	Notices      []Notice   `json:"notices"` // recent notices
 }
@@ -227,9 +227,9 @@ const (
 	StateDone        State = "done"
 	StateFailed      State = "failed"
 	StateAborted     State = "aborted"
-	StateCancelled   State = "cancelled"   // it left the queue before it ran
-	StateSteered     State = "steered"     // its prompt was added to the running turn
-	StateInterrupted State = "interrupted" // ductor died while it ran
+	StateCancelled   State = "cancelled"   // the turn left the queue before it ran
+	StateSteered     State = "steered"     // the prompt was added to the running turn
+	StateInterrupted State = "interrupted" // ductor died while the turn ran
 )
 
 // Over reports whether an entry is final. A final entry contains the whole answer, and the client must ignore later
@@ -260,8 +260,8 @@ type Entry struct {
 	CostUSD    float64   `json:"cost_usd,omitempty"`
 }
 
-// Text continues the answer of a turn: the answer is now its first Offset bytes, followed by Text. If Offset is less
-// than the length of the answer, the agent has retracted text.
+// Text changes the answer of a turn. The new answer is the first Offset bytes of the previous answer, followed by Text.
+// If Offset is less than the length of the previous answer, the agent has retracted text.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
@@ -289,17 +289,17 @@ const (
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // for a sub-agent's tool: the tool that started the sub-agent
+	Parent     string          `json:"parent,omitempty"` // tool call that started the sub-agent that calls this tool
 	Name       string          `json:"name"`
 	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments
 	State      ToolState       `json:"state"`
 	Output     string          `json:"output,omitempty"`
-	Lost       int             `json:"lost,omitempty"` // number of bytes missing at the beginning of Output
+	Lost       int             `json:"lost,omitempty"` // number of bytes that are missing at the beginning of Output
 	ExitCode   *int            `json:"exit_code,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
-	Offset     int             `json:"offset"` // number of bytes of the answer before it
+	Offset     int             `json:"offset"` // number of bytes of the answer before this tool call
 }
 
 // Change is a change of a file. Turn is empty inside an Approval.
@@ -308,7 +308,7 @@ type Change struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`             // add, update or delete
 	Diff   string `json:"diff,omitempty"`   // unified diff; empty if the agent reports none
-	Offset int    `json:"offset,omitempty"` // number of bytes of the answer before it
+	Offset int    `json:"offset,omitempty"` // number of bytes of the answer before this change
 }
 
 // Plan is the complete to-do list of the agent.
@@ -323,16 +323,16 @@ type Step struct {
 	State string `json:"state"` // open, active or done
 }
 
-// Status is an activity of the agent without text or tools, such as waiting for its model. An empty Sentence ends the
-// previous Status.
+// Status is an activity of the agent other than text and tools, such as waiting for its model. A Status with an empty
+// Sentence ends the previous Status.
 type Status struct {
 	Turn     string `json:"turn"`
 	Sentence string `json:"sentence"`
-	Warning  bool   `json:"warning,omitempty"` // the sentence stays on the screen
+	Warning  bool   `json:"warning,omitempty"` // the sentence stays visible after the next Status
 }
 
-// Notice is a message of ductor in the chat outside of a turn, such as the answer to a command. ductor may send it
-// again with the same id.
+// Notice is a message that ductor wrote to the chat outside of a turn, such as the answer to a command. ductor may send
+// it again with the same id.
 type Notice struct {
 	ID   string    `json:"id"`
 	Text string    `json:"text"` // plain text

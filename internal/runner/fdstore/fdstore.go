@@ -1,6 +1,6 @@
-// Package fdstore keeps descriptors of one process for its successor. The first process of a container uses it for the
-// runner's ends of the agents' inputs. The next runner cannot get them from the agents by pidfd_getfd, because Docker
-// forbids that call.
+// Package fdstore keeps descriptors of one process for its successor. The first process of a container uses it to keep
+// the runner's ends of the agents' inputs. Without it, the next runner could not get them: it would have to call
+// pidfd_getfd, which Docker forbids.
 package fdstore
 
 import (
@@ -18,18 +18,18 @@ type Store struct {
 	files map[string]int // by name
 }
 
-// First bytes of a message to a Store. A name follows.
+// Operations: the first byte of a message to a Store. A name follows.
 const (
 	opPut    = 'k' // store the attached descriptor
 	opDelete = 'd'
-	opList   = 'l' // send all descriptors, each in a message, then listEnd
+	opList   = 'l' // send each descriptor in its own message, then listEnd
 	listEnd  = "."
 )
 
 // maxName limits the length of a name.
 const maxName = 64
 
-// listWait limits, in seconds, how long All waits for a message.
+// listWait is how long All waits for a message, in seconds.
 const listWait = 5
 
 // Serve handles the messages of a Client. It closes the socket when the client has exited.
@@ -90,7 +90,7 @@ func receive(socket int) (text string, fd int, err error) {
 	return string(buf[:n]), fds[0], nil
 }
 
-// Client is the descriptor of a connection to a Store. If it is 0, no Store exists, and the methods do nothing.
+// Client is the descriptor of a connection to a Store. The methods of Client(0) do nothing.
 type Client int
 
 // Put stores a file under a name. It replaces a file with the same name.
@@ -115,7 +115,7 @@ func (c Client) Put(name string, f *os.File) error {
 // Delete deletes a file.
 func (c Client) Delete(name string) {
 	if c != 0 {
-		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0) // on failure, it is kept needlessly
+		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0) // an error does no harm
 	}
 }
 

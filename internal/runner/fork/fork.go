@@ -1,9 +1,9 @@
-// Package fork starts a program in a session of its own and, if possible, directly in a control group.
+// Package fork starts a program in its own session and, if possible, directly in a control group.
 //
 // os/exec is not sufficient, because it cannot call prctl(2) in the child. Two features need this call. First, a
-// program without a control group must become the reaper of its own orphans, so that all its descendants stay below it.
-// Second, the next runner must be allowed to take over the program's input. Another program in between would cost time;
-// see docs/performance.md.
+// program without a control group must become the reaper of its orphaned descendants, so that they stay below it in the
+// process tree. Second, the next runner must be allowed to take over the program's input. A helper program that makes
+// these calls would cost time; see docs/performance.md.
 package fork
 
 import (
@@ -21,11 +21,11 @@ import (
 	"ductor/internal/proctree"
 )
 
-// InputFD is the descriptor at which a program keeps the other end of its standard input. It is far above the
-// descriptors that programs get for opened files.
+// InputFD is the descriptor at which a started program holds the other end of its standard input. The number is far
+// above the descriptors that a program gets when it opens files.
 const InputFD = 200
 
-// OOMFile is the file with the oom_score_adj of the process that opens it.
+// OOMFile contains the oom_score_adj of the process that opens it.
 const OOMFile = "/proc/self/oom_score_adj"
 
 // Program is a program to start.
@@ -35,7 +35,7 @@ type Program struct {
 	Env       []string
 }
 
-// Limits are kernel settings for a program. The program inherits zero values from this process.
+// Limits are kernel settings for a program. A zero field means that the program inherits the setting from this process.
 type Limits struct {
 	Files       *unix.Rlimit // RLIMIT_NOFILE
 	OOMScoreAdj []byte       // content of OOMFile
@@ -48,7 +48,7 @@ type stub struct {
 	argv, env **byte
 	fds       [4]uintptr // for the child's descriptors 0, 1, 2 and InputFD
 	subreaper bool
-	spare     int // duplicate that the parent must close, or -1
+	spare     int // duplicate of a descriptor that the parent must close, or -1
 	limits    Limits
 	oomFile   *byte
 	failed    uintptr // pipe that receives the error number if exec fails; a successful exec closes it
@@ -68,8 +68,8 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// Start starts a program with fds as its descriptors 0, 1, 2 and InputFD, and returns the PID. The program starts
-// inside of the control group if the kernel supports that. Without a group, it becomes the reaper of its orphans. The
+// Start starts a program with fds as its descriptors 0, 1, 2 and InputFD, and returns the PID. The program starts in
+// the control group in, if the kernel supports that. Otherwise it becomes the reaper of its orphaned descendants. The
 // caller must wait for the process.
 func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err error) {
 	st, err := newStub(p, l)
@@ -119,7 +119,7 @@ func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err err
 	return pid, nil
 }
 
-// newStub allocates all memory that the child needs.
+// newStub allocates all memory that the child needs before it executes the program.
 func newStub(p Program, l Limits) (st *stub, err error) {
 	st = &stub{limits: l, spare: -1}
 	if st.oomFile, err = syscall.BytePtrFromString(OOMFile); err != nil {
@@ -159,7 +159,7 @@ func (st *stub) setFDs(fds [4]int) (err error) {
 	return nil
 }
 
-// execError returns the error of the child if it failed before or during exec.
+// execError returns the error if the child failed before or during exec. pipe is the read end of stub.failed.
 func execError(pipe int) error {
 	var errno [4]byte
 	for {
@@ -185,8 +185,9 @@ func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
 	return r1, uintptr(e)
 }
 
-// vforkFlags returns flags that avoid copying: the child uses the parent's memory, and the parent waits until the child
-// has called exec. Package syscall does the same. On platforms without rawVfork, the child gets a copy.
+// vforkFlags returns the flags that let the child run in the parent's memory while the parent waits until the child has
+// called exec. This avoids a copy of the memory. Package syscall does the same. On platforms without rawVfork, it
+// returns 0, and the child gets a copy.
 func vforkFlags() uint64 {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		return unix.CLONE_VFORK | unix.CLONE_VM
@@ -232,8 +233,8 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	return 0, 0 // unreachable
 }
 
-// exec replaces the child by the program. It may only make raw system calls, because the child lacks the other threads
-// of the Go program.
+// exec replaces the child with the program. It may only make raw system calls, because the child lacks the other
+// threads of the Go program.
 //
 //go:norace
 //go:nosplit
@@ -261,7 +262,7 @@ func (st *stub) exec() {
 				uintptr(len(st.limits.OOMScoreAdj)))
 		}
 	}
-	for i := uintptr(0); i < 4 && errno == 0; i++ { // all our descriptors are above 2
+	for i := uintptr(0); i < 4 && errno == 0; i++ { // all source descriptors are above 2
 		to := i
 		if i == 3 {
 			to = InputFD
@@ -280,7 +281,7 @@ func (st *stub) exec() {
 }
 
 // InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
-// runtime raises the limit of its own process, but programs that this process starts should have the inherited limit.
+// runtime raises the limit of its own process, but programs that the runner starts should get the inherited limit.
 func InheritedFileLimit() *unix.Rlimit {
 	// Go restores the inherited limit for a child.
 	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()

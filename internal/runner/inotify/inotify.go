@@ -18,7 +18,7 @@ type Watcher struct {
 	file *os.File
 
 	mu    sync.Mutex
-	armed map[int32]map[any]func() // by watch descriptor and waiter
+	armed map[int32]map[any]func() // by watch descriptor and key
 }
 
 // New returns a Watcher. The caller must run Serve, and Close it.
@@ -30,9 +30,9 @@ func New() (*Watcher, error) {
 	return &Watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// Arm calls f once, after the next write to the file at path. f replaces an earlier function with the same who. If the
-// file system does not report writes, f is never called.
-func (w *Watcher) Arm(path string, who any, f func()) error {
+// Arm calls f once, after the next write to the file at path. It replaces an earlier function for the same path and
+// key. If the file system does not report writes, f is never called.
+func (w *Watcher) Arm(path string, key any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	raw, err := w.file.SyscallConn()
@@ -47,7 +47,7 @@ func (w *Watcher) Arm(path string, who any, f func()) error {
 			if w.armed[int32(wd)] == nil {
 				w.armed[int32(wd)] = map[any]func(){}
 			}
-			w.armed[int32(wd)][who] = f
+			w.armed[int32(wd)][key] = f
 		}
 	})
 	return errors.Join(err, armErr)
@@ -69,7 +69,7 @@ func (w *Watcher) Serve() {
 	}
 }
 
-// fire calls the functions of a watch. If events were lost, it calls all functions.
+// fire calls the functions for a watch descriptor. If all is true because events were lost, it calls all functions.
 func (w *Watcher) fire(wd int32, all bool) {
 	w.mu.Lock()
 	var fired []func()
@@ -77,7 +77,7 @@ func (w *Watcher) fire(wd int32, all bool) {
 		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
 		delete(w.armed, wd)
 	}
-	take(wd) // none, if the event reports the end of a watch
+	take(wd) // returns no functions if the event reports the end of a watch
 	if all {
 		for wd := range w.armed {
 			take(wd)

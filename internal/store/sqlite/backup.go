@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 )
 
-// backupSuffix is the suffix of the copy that Open makes before a migration. The next copy replaces it.
+// backupSuffix is the suffix of the copy that Open makes before a migration. A later copy replaces it.
 const backupSuffix = ".backup"
 
 // DraftSuffix is the suffix of an incomplete backup.
 const DraftSuffix = ".new"
 
-// BackUp writes a checked copy of the database at path to target. It replaces an older copy. Other processes can use
-// the database meanwhile. The copy contains neither deleted data nor data that CleanCopy removes.
+// BackUp writes a copy of the database at path to target, checks it, and replaces an older file at target. Other
+// processes can use the database meanwhile. The copy contains neither deleted data nor data that Schema.CleanCopy
+// removes.
 func BackUp(ctx context.Context, path, target string, schema Schema) (err error) {
 	draft := target + DraftSuffix
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -37,8 +38,8 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database, as far as readers allow it. Afterwards the database without its log is
-// not older than its backup.
+// checkpoint copies the log into the database, except for changes that a reader still needs there. If the log is lost
+// later, the database is not older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
@@ -48,7 +49,7 @@ func checkpoint(ctx context.Context, path string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// SyncAndRename flushes a file and then renames it to target.
+// SyncAndRename flushes the file draft and renames it to target.
 func SyncAndRename(draft, target string) error {
 	f, err := os.Open(draft)
 	if err == nil {
@@ -60,7 +61,7 @@ func SyncAndRename(draft, target string) error {
 	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
-// cleanCopy runs a statement in a copy. The file keeps no deleted data.
+// cleanCopy runs a statement in a copy of the database, so that no data that it deletes remains in the file.
 func cleanCopy(ctx context.Context, path, statement string) error {
 	if statement == "" {
 		return nil

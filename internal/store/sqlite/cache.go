@@ -7,29 +7,29 @@ import (
 	"sync"
 )
 
-// rowCache caches rows that are read for every message. A statement that changes a table invalidates all cached rows of
-// the table, or only the row that the caller names; see Tx.ExecRow.
+// rowCache caches rows that ductor reads for every message. A statement that changes a table invalidates all cached
+// rows of this table. If the statement runs through Tx.ExecRow, it invalidates only the named row.
 type rowCache struct {
 	mu      sync.Mutex
-	count   uint64            // number of changes so far
-	changes map[string]uint64 // number of the last change of each table, and of each table and row
+	count   uint64            // number of recorded changes
+	changes map[string]uint64 // by table, and by table and row: number of the last change
 	rows    map[string]cachedRow
 }
 
-// cachedRow is a cached value, and the number of the last change that affected it.
+// cachedRow is a value and the number of the last change that affected it.
 type cachedRow struct {
 	value any
 	last  uint64
 }
 
-// maxCached limits the cached rows. Twice this number limits the entries in changes.
+// maxCached limits the number of cached rows. The map changes may have twice as many entries.
 const maxCached = 1024
 
 func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
 
-// everyTable means all tables. A rollback affects all of them.
+// everyTable stands for all tables, which a rollback changes.
 const everyTable = "*"
 
 // invalidate records a change of a table, or of one row of the table if row is not empty.
@@ -54,7 +54,8 @@ func cacheKey(table, row string) string {
 	return table + "/" + row
 }
 
-// get returns a cached value, or nil, and the number of the last change that affected the value.
+// get returns the cached value, or nil if it is missing or invalid. last is the number of the last change that affected
+// it.
 func (k *rowCache) get(of Source) (value any, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,17 +78,17 @@ func (k *rowCache) store(of Source, row cachedRow) {
 	k.rows[cacheKey(of.Tables[0], of.Name)] = row
 }
 
-// Source identifies a row and the tables from which it is read. Name is the argument row of Tx.ExecRow.
+// Source identifies a cached row: the tables from which it is read, and the name with which Tx.ExecRow invalidates it.
 type Source struct {
 	Name   string
 	Tables []string
 }
 
-// OneCached is like One, but reads the row again only after a statement has changed it. Callers share the value and
-// must not change it.
+// OneCached is like One, but returns a cached value until a statement changes its row. Callers share the value and must
+// not change it.
 func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string,
 	args ...any) (T, error) {
-	if db.writer == nil { // another process writes
+	if db.writer == nil { // read-only; another process may change the row
 		return One(ctx, db, scan, query, args...)
 	}
 	found, last := db.writer.cache.get(of)
@@ -101,7 +102,8 @@ func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T,
 	return v, err
 }
 
-// ExecRow is like Exec, for a statement that changes at most one cached row of its table.
+// ExecRow is like Exec, for a statement that affects only one cached row of its table. row is the Source.Name of that
+// row.
 func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	p, err := t.prepare(query)
 	if err != nil {
@@ -115,14 +117,13 @@ func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// changePattern matches a statement that changes one table.
+// changePattern matches a statement that changes a table. Its group is the name of the table.
 var changePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|` +
 		`DELETE\s+FROM)\s+(\w+)`)
 })
 
-// changedTable returns the table that a statement changes, "" if it changes none, or everyTable if the table is
-// unknown.
+// changedTable returns the table that a statement changes, "" if it changes none, or everyTable if that is unclear.
 func changedTable(query string) string {
 	if m := changePattern().FindStringSubmatch(query); m != nil {
 		return strings.ToLower(m[1])

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Copy writes a snapshot of the database at path to target, a new file of mode 0600, and checks the copy like Check.
-// Other processes can use the database meanwhile. It returns fs.ErrExist if target exists.
+// Copy writes a snapshot of the database at path to the new file target (mode 0600), and checks the copy like Check.
+// Other processes can use the database meanwhile. The error matches fs.ErrExist if target exists.
 func Copy(ctx context.Context, path, target string, schema Schema) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -18,7 +18,7 @@ func Copy(ctx context.Context, path, target string, schema Schema) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
-	// SQLite would create the file with a wider mode.
+	// Create the file here, because SQLite would make it readable for other users.
 	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
@@ -44,8 +44,8 @@ func vacuumInto(ctx context.Context, path, target string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// Check reads the whole database at path, which no process may use, and returns the version of its schema. It changes
-// nothing. It returns ErrCorrupt, ErrForeign or ErrNewer. A database of an older version is valid.
+// Check checks the whole database at path, and returns the version of its schema. No process may use the database
+// meanwhile. Check changes nothing. The error matches ErrCorrupt, ErrForeign or ErrNewer. An older version is no error.
 func Check(ctx context.Context, path string, schema Schema) (version int, err error) {
 	steps, err := schema.steps()
 	if err != nil {

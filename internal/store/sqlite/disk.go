@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// disk tracks the state of the disk by the results of writes.
+// disk is the state of the disk, derived from the results of writes.
 type disk struct {
 	sync       func(*os.File) error // flushes a file
 	unreadable *unreadable          // shared with the DB
@@ -38,8 +38,8 @@ func (d *disk) current() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// setState changes the state. DiskFailed and DiskDamaged are final. A full disk does not become damaged: a log that
-// lost data on a full disk only looks damaged, and RetryDisk checks it.
+// setState changes the state. DiskFailed and DiskDamaged never change again. DiskFull does not become DiskDamaged: a
+// log that lost data on a full disk only looks damaged, and RetryDisk checks it.
 func (d *disk) setState(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *disk) setState(s orchestrator.DiskState) {
 	d.epoch, d.change = context.WithCancel(context.Background())
 }
 
-// writeError returns the error for writes in the current state, or nil if the disk works.
+// writeError returns the error of all writes in the current state, or nil if the disk works.
 func (d *disk) writeError() error {
 	switch state, _ := d.current(); state {
 	case orchestrator.DiskFull:
@@ -65,7 +65,7 @@ func (d *disk) writeError() error {
 	return nil
 }
 
-// record updates the state after a write with the result err. It returns err together with its cause.
+// record updates the state after a write that returned err. It returns err, with its cause added.
 func (d *disk) record(err error) error {
 	var s sqlite3.Error
 	var no syscall.Errno
@@ -86,7 +86,7 @@ func (d *disk) record(err error) error {
 	return err
 }
 
-// diskError returns the error for a kernel error, or nil if the kernel error does not concern the disk.
+// diskError returns ErrDiskFull or ErrDisk for an error of the kernel, or nil if the error has another cause.
 func diskError(no syscall.Errno) error {
 	switch no {
 	case syscall.ENOSPC, syscall.EDQUOT:
@@ -97,11 +97,11 @@ func diskError(no syscall.Errno) error {
 	return nil
 }
 
-// Disk returns the state of the disk, and a context that is done once the state has changed.
+// Disk returns the state of the disk, and a context that ends when the state changes.
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.current() }
 
-// RetryDisk checks whether the disk accepts a write, and writes committed data that may be missing on the disk.
-// Afterwards the database accepts writes again, unless the disk failed.
+// RetryDisk checks whether the disk accepts a write. If so, it writes committed data again that may be missing on the
+// disk, and the database accepts writes again. After DiskFailed, writes continue to fail.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return explain(db.writer.retryDisk(ctx, db.dir))
 }
@@ -116,10 +116,10 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		}
 	}
 	w.disk.setState(orchestrator.DiskWorks)
-	return w.withToken(ctx, w.commitShared) // its timer may have failed while the disk was full
+	return w.withToken(ctx, w.commitShared) // the commit by timer may have failed while the disk was full
 }
 
-// repeatFlush writes the log again, if a flush failed and the log is still complete.
+// repeatFlush writes and flushes the log again, if a flush has failed. It first checks that the log is complete.
 func (w *writer) repeatFlush(ctx context.Context) error {
 	release, err := w.acquire(ctx)
 	if err != nil {
@@ -143,8 +143,8 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	return nil
 }
 
-// CheckDisk returns the reason why ductor cannot write a file in dir to the disk, or nil. It returns nil if dir does
-// not exist.
+// CheckDisk tests whether ductor can write to the disk, by writing a temporary file in dir. It returns nil if that
+// works or dir does not exist.
 func CheckDisk(dir string) error {
 	d := newDisk(fdatasync)
 	err := d.probe(dir)
@@ -154,10 +154,10 @@ func CheckDisk(dir string) error {
 	return d.record(err)
 }
 
-// probeSize is the size of a probe. It is larger than most transactions.
+// probeSize is the size of the temporary file of a probe. It is larger than most transactions.
 const probeSize = 1 << 20
 
-// probe writes a file in a directory, flushes it and removes it.
+// probe writes a file in dir, flushes it and removes it.
 func (d *disk) probe(dir string) (err error) {
 	path := filepath.Join(dir, "disk.probe")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Errors of the whole database, for errors.Is. Each text contains a fix for users.
+// Errors that concern the whole database, for errors.Is. Their texts tell users how to fix the problem.
 var (
 	ErrCorrupt  = orchestrator.ErrDamaged
 	ErrForeign  = errors.New("the file is not a ductor database")
@@ -27,11 +27,10 @@ var (
 	errReadOnly = errors.New("the database is read-only")
 )
 
-// restoreAdvice is the end of every error text about a damaged file.
 const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, " +
 	"or with the newest backup"
 
-// explain adds an error from above to err, if it is the cause of an SQLite error.
+// explain adds the matching exported error to an SQLite error, if one exists.
 func explain(err error) error {
 	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)

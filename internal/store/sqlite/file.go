@@ -20,8 +20,8 @@ const (
 // sqliteMagic is the beginning of every SQLite file.
 const sqliteMagic = "SQLite format 3\x00"
 
-// prepareFile prepares a private file at path for SQLite. It creates a missing file. It returns an error for a file
-// that does not begin like a database.
+// prepareFile makes sure that a database file exists at path and only this user can access it. It returns an error if
+// the file does not begin with a database header.
 func prepareFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -60,7 +60,7 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// fileID identifies a file, independently of its path.
+// fileID identifies a file, whatever its path is.
 type fileID struct{ dev, ino uint64 }
 
 func newFileID(info fs.FileInfo) fileID {
@@ -68,15 +68,16 @@ func newFileID(info fs.FileInfo) fileID {
 	return fileID{stat.Dev, stat.Ino}
 }
 
-// openFiles counts the open databases of this process by file. When a process closes any descriptor of a file, it loses
-// all its POSIX locks on the file. Another process that closes the database would then believe that it is the last one,
-// and delete the log. So only SQLite may open and close these files; see readUnlessOpen.
+// openFiles counts how often this process has opened each database file. POSIX locks make this necessary: when a
+// process closes any descriptor of a file, it loses all its locks on the file. Another process that closes the database
+// would then believe that it is the last user, and delete the log. Therefore only SQLite may open and close these files
+// while they are counted here; see readUnlessOpen.
 var openFiles = struct {
 	mu    sync.Mutex
 	files map[fileID]int
 }{files: map[fileID]int{}}
 
-// markOpen adds the file at path to openFiles. The caller must call release after SQLite has closed the file.
+// markOpen counts the file at path in openFiles. The caller must call release after SQLite has closed the file.
 func markOpen(path string) (release func(), err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -94,8 +95,8 @@ func markOpen(path string) (release func(), err error) {
 	return func() { count(-1) }, nil
 }
 
-// readUnlessOpen calls f, which may open and close the files of the database at path. It does nothing if this process
-// has the database open.
+// readUnlessOpen calls f, which may open and close the files of the database at path. If this process has the database
+// open, readUnlessOpen does not call f.
 func readUnlessOpen(path string, f func() error) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -109,14 +110,15 @@ func readUnlessOpen(path string, f func() error) error {
 	return f()
 }
 
-// checkHeader returns an error if the file does not begin like a database.
+// checkHeader returns an error if the file does not begin with a database header. It skips the check if this process
+// has the database open.
 func checkHeader(path string, size int64) error {
 	return readUnlessOpen(path, func() error { return checkStart(path, size) })
 }
 
 func checkStart(path string, size int64) error {
 	if size == 0 {
-		// An Open that was killed before SQLite wrote leaves an empty file without a log.
+		// The file is empty without a log if an Open was killed before SQLite wrote to it.
 		return checkNoLog(path)
 	}
 	f, err := os.Open(path)
@@ -134,14 +136,14 @@ func checkStart(path string, size int64) error {
 	if bytes.Equal(head, []byte(sqliteMagic)) {
 		return nil
 	}
-	// If there is a journal, SQLite rolls back an interrupted first start.
+	// If a journal exists, SQLite rolls back an interrupted first start.
 	if _, err := os.Stat(path + "-journal"); err != nil {
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}
 	return nil
 }
 
-// checkNoLog returns an error if an empty or missing database has a log with changes, because SQLite would delete the
+// checkNoLog returns an error if an empty or missing database has a log with changes, because SQLite would delete this
 // log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")

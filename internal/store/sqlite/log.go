@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// walLog flushes the write-ahead log. SQLite appends to the log at every commit, but does not flush it. So a commit
-// need not delay the next commit, and one flush serves all callers that wait.
+// walLog flushes SQLite's write-ahead log. SQLite appends to the log at every commit, but this package flushes it. So a
+// commit need not wait for the flush of the previous one, and a single flush serves all callers that wait.
 type walLog struct {
 	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // records a failed flush; its data may be lost, and a later flush does not save it
+	disk      *disk // records a failed flush; later flushes then fail, too, because the data may be lost
 
-	// token is held during a flush. It is a channel instead of a mutex, so that the fake clock of synctest advances
-	// while goroutines wait.
+	// token is held during a flush. It is a channel and not a mutex, so that the fake clock of synctest advances while
+	// goroutines wait for it.
 	token      chan struct{}
 	flushed    int64 // number of transactions that are on the disk
 	file       *os.File
 	nameSynced bool     // whether the log's directory entry is on the disk
-	index      *os.File // nil until check opens it; stays open while SQLite uses it, see openFiles
-	marker     *os.File // locked mark; nil before the first flush, or if another process has locked it
+	index      *os.File // nil until check opens it; stays open while SQLite uses it, because of openFiles
+	marker     *os.File // locked marker file; nil before the first flush, or if another process holds the lock
 
-	lazyFlush *time.Timer // flushes lazy transactions; belongs to the holder of the writer's token
+	lazyFlush *time.Timer // flushes lazy transactions; only used with the writer's token
 }
 
-// newWALLog creates the log of the database at path. The caller closes it.
+// newWALLog returns the log of the database at path. The caller must close it.
 func newWALLog(path string, d *disk) *walLog {
 	return &walLog{path: path + "-wal", disk: d, token: make(chan struct{}, 1)}
 }
@@ -40,11 +40,11 @@ func (l *walLog) acquire() (release func()) {
 	return func() { <-l.token }
 }
 
-// flush returns when the first n transactions are on the disk.
+// flush flushes the log if it has not flushed the first n transactions yet.
 func (l *walLog) flush(n int64) error {
 	defer l.acquire()()
 	if l.flushed >= n {
-		return nil // an earlier flush included these transactions
+		return nil
 	}
 	if err := l.disk.writeError(); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (l *walLog) setFlushed(n int64) {
 	l.flushed = max(l.flushed, n)
 }
 
-// syncFile flushes the log. The first call also flushes the log's directory entry, because a power failure could
-// otherwise remove the whole log. The caller holds the token.
+// syncFile flushes the log. The first call also flushes the log's directory entry. Otherwise a power failure could
+// remove the whole log. The caller must hold the token.
 func (l *walLog) syncFile() error {
 	if l.file == nil {
 		f, err := os.Open(l.path)
@@ -103,17 +103,18 @@ func (l *walLog) syncName() error {
 	return err
 }
 
-// openSuffix is the suffix of the mark. The mark is a file that exists while the log has changes that are not in the
+// openSuffix is the suffix of the marker file. This file exists while the log contains changes that are not in the
 // database. It contains the machine's boot ID.
 const openSuffix = "-open"
 
-// FileSuffixes lists the suffixes of the files of a database.
+// FileSuffixes returns the suffixes of all files of a database.
 func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", openSuffix} }
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark creates the mark and locks it. Without the mark, the next start would assume that a missing log was copied into
-// the database. Only one process has the lock.
+// mark creates the marker file and locks it, unless another process holds the lock. If the marker exists and the log
+// does not, the next start knows that the log was lost. Otherwise it would assume that SQLite had copied the log into
+// the database.
 func (l *walLog) mark() {
 	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)
@@ -121,7 +122,7 @@ func (l *walLog) mark() {
 	}
 }
 
-// unmark removes the mark, unless another process has locked it.
+// unmark removes the marker file, unless another process holds its lock.
 func (l *walLog) unmark() {
 	if l == nil {
 		return
@@ -136,7 +137,8 @@ func (l *walLog) unmark() {
 	}
 }
 
-// openMark opens and locks the mark. It returns nil if there is no mark, or if another process has locked it.
+// openMark opens and locks the marker file. It returns nil if the file does not exist or another process holds the
+// lock.
 func openMark(path string, flags, how int) *os.File {
 	f, err := os.OpenFile(path, flags, fileMode)
 	if err != nil || syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) != nil {
@@ -169,7 +171,7 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// check returns errLogLost if the log lacks data that its index lists. The caller holds the writer's token.
+// check returns errLogLost if the log lacks data that is listed in its index. The caller must hold the writer's token.
 func (l *walLog) check() (err error) {
 	defer l.acquire()()
 	if l.index == nil {
@@ -180,7 +182,7 @@ func (l *walLog) check() (err error) {
 	return checkLog(l.index, l.path)
 }
 
-// close closes the files after SQLite has closed them. Later flushes do nothing.
+// close closes the log's files. Call it after SQLite has closed them. Later flushes do nothing.
 func (l *walLog) close() error {
 	defer l.acquire()()
 	var errs []error
@@ -193,8 +195,8 @@ func (l *walLog) close() error {
 	return errors.Join(errs...)
 }
 
-// Size returns the bytes of the database and its log, and the number of transactions since the database was opened.
-// That number is 0 if the file system does not support a log.
+// Size returns the size of the database with its log in bytes, and the number of transactions since the database was
+// opened. commits is 0 if the file system does not support a log.
 func (db *DB) Size() (bytes, commits int64) {
 	if db.writer == nil {
 		return 0, 0

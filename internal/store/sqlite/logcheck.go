@@ -12,27 +12,27 @@ import (
 	"syscall"
 )
 
-// Offsets in the log and in its index; see https://sqlite.org/walformat.html. Integers in the index have the machine's
-// byte order.
+// Offsets and sizes in the log and in its index; see https://sqlite.org/walformat.html. Integers in the index have the
+// machine's byte order.
 const (
 	walHeader      = 32
 	walFrameHeader = 24
-	walSummed      = 8       // bytes of a frame's header that are in its checksum
-	shmVersion     = 3007000 // at the start of the index
+	walSummed      = 8       // number of bytes of a frame's header that its checksum includes
+	shmVersion     = 3007000 // first value in the index
 	shmPageSize    = 14
 	shmFrames      = 16
 	shmChecksum    = 24
 	shmHeader      = 48
 )
 
-// errLogLost means that the log lacks transactions that were committed to it.
 var errLogLost = errors.New("the log of the database lacks data that was written to it")
 
-// ErrLogLost is an ErrCorrupt for a database that may be intact, but lacks the last writes.
+// ErrLogLost is an ErrCorrupt. It means that the database lacks the last writes, because its log was lost. The file
+// itself may be intact.
 var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 
-// checkLeftLog checks the log of a process that did not close the database. SQLite would accept a lost log: it assumes
-// that a missing log was copied into the database, and ignores everything after a damaged frame.
+// checkLeftLog checks the log that a killed process left behind. SQLite would not notice a lost log: if the log is
+// missing, it assumes that it was copied into the database, and it ignores everything after a damaged part.
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
@@ -62,8 +62,9 @@ func checkLeftLog(path string) error {
 	})
 }
 
-// rewriteLog overwrites the log of the database at path with its own content and flushes it. After a failed flush,
-// another flush alone would not write the data. No other process may write to the log meanwhile.
+// rewriteLog overwrites the log of the database at path with its own content, and flushes it. This is necessary after a
+// failed flush, because the kernel does not write the data again at the next flush. No other process may write to the
+// log meanwhile.
 func rewriteLog(path string, sync func(*os.File) error) error {
 	f, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
 	if err != nil {
@@ -85,8 +86,8 @@ func rewriteLog(path string, sync func(*os.File) error) error {
 	return sync(f)
 }
 
-// checkLog returns errLogLost if the log at path lacks data that its index lists. SQLite verifies checksums only when
-// it opens a log. If the disk loses data later, SQLite would copy wrong data into the database.
+// checkLog returns errLogLost if the log at path lacks data that is listed in its index. SQLite verifies the log's
+// checksums only when it opens the log. If the disk loses data later, SQLite copies wrong data into the database.
 func checkLog(shm io.ReaderAt, path string) error {
 	index, err := readIndex(shm)
 	if err != nil || index.frames == 0 {
@@ -119,7 +120,7 @@ func checkLog(shm io.ReaderAt, path string) error {
 	return nil
 }
 
-// walIndex is the content of the log's index.
+// walIndex is the part of the log's index that checkLog needs.
 type walIndex struct {
 	frames, pageSize int
 	sum              walSum // checksum of the last frame
@@ -135,7 +136,7 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 		order = binary.BigEndian
 	}
 	if !bytes.Equal(head[:shmHeader], head[shmHeader:]) || order.Uint32(head) != shmVersion {
-		return i, nil // the process died while it wrote the header; SQLite creates it again
+		return i, nil // a process died while it wrote the header; SQLite creates it again
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {
@@ -145,7 +146,7 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 	return i, nil
 }
 
-// walSum is the running checksum of a log.
+// walSum is the running checksum of the log, as SQLite computes it.
 type walSum [2]uint32
 
 func (s walSum) add(order binary.ByteOrder, data []byte) walSum {

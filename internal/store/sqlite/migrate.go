@@ -14,13 +14,12 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// step is one migration.
 type step struct {
 	name string
 	sql  string
 }
 
-// steps returns the migrations in order. Their names start with their numbers: 0001, 0002 and so on.
+// steps returns the migrations in order. The names of their files start with their numbers: 0001, 0002 and so on.
 func (s Schema) steps() ([]step, error) {
 	names, err := fs.Glob(s.Migrations, "*.sql")
 	if err != nil {
@@ -42,8 +41,8 @@ func (s Schema) steps() ([]step, error) {
 	return steps, nil
 }
 
-// migrate runs the missing steps, each in a transaction that also stores the step's number. It reads the version inside
-// of the transaction, so that two processes that start at the same time do not run a step twice.
+// migrate runs the missing migrations, each in a transaction that also increments the database's version. It reads the
+// version inside of the transaction, so that two processes that start at the same time do not run a migration twice.
 func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	for {
 		done, err := s.migrateOne(ctx, conn, steps)
@@ -90,7 +89,7 @@ func newerError(version, known int) error {
 		ErrNewer, version, known, backupSuffix)
 }
 
-// checkOwner returns ErrForeign if another program created the database.
+// checkOwner returns ErrForeign if another program created the database file.
 func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	id, err := pragma(ctx, conn, "application_id")
 	if err != nil {
@@ -109,8 +108,8 @@ func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkPages reads the whole file, so that ductor finds damage at the start and not during a turn. PRAGMA quick_check
-// would not compare indexes with their tables.
+// checkPages checks the whole file, so that damage is found at the start and not during a turn. It uses
+// integrity_check, because quick_check does not compare indexes with their tables.
 func checkPages(ctx context.Context, conn *sql.Conn) error {
 	var word string
 	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
@@ -122,8 +121,8 @@ func checkPages(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// integrityError returns the error for a finding of an integrity check: a damaged database, or a disk that cannot be
-// read.
+// integrityError returns the error for a finding of an integrity check: ErrDisk if the disk could not be read, and
+// otherwise ErrCorrupt.
 func integrityError(finding string) error {
 	words := strings.Join(strings.Fields(finding), " ")
 	if strings.Contains(words, fmt.Sprint("error code=", int(sqlite3.ErrIoErrRead))) {
@@ -132,8 +131,8 @@ func integrityError(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damagedError adds advice to an error that means a damaged file. If SQLite cannot read the schema, the first query
-// fails with SQLITE_ERROR and no other cause.
+// damagedError adds ErrCorrupt and advice to an error that means damage. This includes SQLITE_ERROR without another
+// cause, which the first query returns if SQLite cannot read the schema.
 func damagedError(err error) error {
 	var e sqlite3.Error
 	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// reader is a small pool of connections that cannot write. They see every committed transaction, and never wait for the
+// reader is a small pool of read-only connections. They see every committed transaction, and do not wait for the
 // writer.
 type reader struct {
 	pool    *sql.DB
@@ -23,7 +23,7 @@ type reader struct {
 	stmts map[string]*sql.Stmt
 }
 
-// access is the mode in which a reader opens the file.
+// access is the mode in which a connection opens the file.
 type access string
 
 const (
@@ -44,7 +44,7 @@ func openReader(path string, opts Options, how access) (*reader, error) {
 	return &reader{pool: pool, release: release, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
-// stmt returns a prepared query. It prepares the query at the first use.
+// stmt returns a prepared query from a cache. It prepares the query if necessary.
 func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,10 +58,10 @@ func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// Row is a row of a result: *sql.Row or *sql.Rows.
+// Row is a row of a query's result: *sql.Row or *sql.Rows.
 type Row interface{ Scan(dest ...any) error }
 
-// One scans the only row of a query. It returns sql.ErrNoRows if there is none.
+// One runs a query and scans its first row. It returns sql.ErrNoRows if the result is empty.
 func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok ||
 		err != nil {
@@ -75,7 +75,7 @@ func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query st
 	return v, db.explain(err)
 }
 
-// Many scans every row of a query. It skips rows that scan cannot decode; see Unreadable.
+// Many runs a query and scans every row. It skips rows that scan cannot decode; see Unreadable.
 func Many[T any](
 	ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any,
 ) (all []T, err error) {
@@ -91,7 +91,7 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain is like the function explain, for an error of a read. After a read has found damage, all writes fail.
+// explain is like the function explain, for an error of a read. If the read has found damage, all later writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
@@ -100,7 +100,8 @@ func (db *DB) explain(err error) error {
 	return err
 }
 
-// CheckPages reads the whole database, and compares indexes with their tables. This takes long for a large database.
+// CheckPages checks the whole database for damage, and compares indexes with their tables. This takes long for a large
+// database.
 func (db *DB) CheckPages(ctx context.Context) error {
 	conn, err := db.reader.pool.Conn(ctx)
 	if err != nil {
@@ -110,22 +111,22 @@ func (db *DB) CheckPages(ctx context.Context) error {
 	return db.explain(checkPages(ctx, conn))
 }
 
-// Unchecked reports whether Open did not check the whole file, because it is too large.
+// Unchecked reports whether Open checked only a part of the file, because it is too large.
 func (db *DB) Unchecked() bool { return db.unchecked }
 
-// Value scans a row with a single column.
+// Value scans the only column of a row.
 func Value[T any](row Row) (v T, err error) {
 	err = row.Scan(&v)
 	return v, err
 }
 
-// unreadable records the tables with rows that could not be decoded. SQLite's checks do not find damaged text inside of
-// a page.
+// unreadable collects the tables with rows that could not be decoded. SQLite's own checks do not find damaged text
+// inside of a page.
 type unreadable struct{ tables sync.Map }
 
 var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
 
-// recorder returns a function that records an unreadable row of a query.
+// recorder returns a function that adds the table of a query.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
 		if from := fromPattern.FindStringSubmatch(query); from != nil {
@@ -134,16 +135,16 @@ func (u *unreadable) recorder(query string) func() {
 	}
 }
 
-// Unreadable lists the tables in which Many skipped rows that it could not decode.
+// Unreadable returns the tables in which Many skipped rows, because it could not decode them.
 func (db *DB) Unreadable() (all []string) {
 	db.unreadable.tables.Range(func(table, _ any) bool { all = append(all, table.(string)); return true })
 	slices.Sort(all)
 	return all
 }
 
-// collect runs a query and scans every row. If scan cannot decode a row, collect calls passed and skips the row.
+// collect runs a query and scans every row. For a row that scan cannot decode, it calls skipped.
 func collect[T any](
-	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func(),
+	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), skipped func(),
 ) ([]T, error) {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
@@ -157,7 +158,7 @@ func collect[T any](
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			passed()
+			skipped()
 			continue
 		}
 		all = append(all, v)
@@ -165,7 +166,8 @@ func collect[T any](
 	return slices.Clip(all), rows.Err()
 }
 
-// check returns an error if this version cannot use the file. It reads all pages, unless briefly is set.
+// check returns an error if this version of ductor cannot use the file. Unless briefly is set, it checks the whole
+// file.
 func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {

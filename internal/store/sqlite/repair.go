@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// CopyRows copies all rows of the database at path into db, which must be empty and have the same version. It builds
-// new indexes, and never changes the database at path. It returns false if it could not read all rows; the caller must
-// then discard db. The error concerns db.
+// CopyRows copies all rows of the damaged database at path into db, which must be empty and have the same version. It
+// never changes the database at path. If it could not read all rows, it returns false, and the caller must discard db.
+// It returns an error only for a failure of db.
 func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite would delete the log of an empty file
 		return false, nil
@@ -48,15 +48,15 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// harmless matches findings of a check about pages that belong to no table. ofIndex matches findings about an index, or
-// about a page by its number.
+// harmless matches findings of an integrity check that concern no table. ofIndex matches findings that may concern only
+// an index: they name the index, or a page by its number.
 var (
 	harmless = regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
 	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
 )
 
-// hasAllRows reports whether the attached database has the same version as the main database, and a check finds no
-// damage in its tables.
+// hasAllRows reports whether all rows of the attached database can be read. Its version must be that of the main
+// database, and an integrity check may find damage only in its indexes.
 func hasAllRows(t *Tx) bool {
 	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
 	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")

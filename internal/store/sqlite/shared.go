@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// shareTime is how long a shared transaction stays open if no other write commits it.
+// shareTime is how long a shared transaction stays open for more writes.
 const shareTime = 10 * time.Millisecond
 
-// lazyTime limits how long a commit waits for a flush. A power failure loses the commits of at most this time.
+// lazyTime is the maximum time between a commit and its flush. A power failure loses at most the commits of this time.
 const lazyTime = time.Second
 
-// shareRetry is the pause before another attempt to commit a shared transaction.
+// shareRetry is the pause after a failed attempt to commit a shared transaction.
 const shareRetry = time.Second
 
-// shared is a transaction that several writes share. It belongs to the holder of the writer's token.
+// shared is a transaction that several calls of WriteShared use. Only the holder of the writer's token may access it.
 type shared struct {
-	open   atomic.Bool       // whether the transaction is open and contains the writes; may be read without the token
-	writes []func(*Tx) error // uncommitted writes, which begin repeats after a rollback
+	open   atomic.Bool       // whether the transaction is open; may be read without the token
+	writes []func(*Tx) error // uncommitted writes; begin repeats them after a rollback
 	ended  chan struct{}     // closed by the commit
 	timer  *time.Timer
 	flush  bool // whether to flush after the commit
 }
 
-// add adds a write that was applied. The first write starts a timer that calls commit.
+// add records a write that was applied. The first write starts the timer, which calls commit.
 func (s *shared) add(f func(*Tx) error, commit func()) {
 	s.writes = append(s.writes, f)
 	if len(s.writes) > 1 {
@@ -35,7 +35,7 @@ func (s *shared) add(f func(*Tx) error, commit func()) {
 	s.timer = time.AfterFunc(shareTime, commit)
 }
 
-// reset resets the state after a commit.
+// reset clears the state after a commit.
 func (s *shared) reset() {
 	s.open.Store(false)
 	if s.flush = false; len(s.writes) == 0 {
@@ -46,7 +46,7 @@ func (s *shared) reset() {
 	s.writes, s.timer, s.ended = nil, nil, nil
 }
 
-// writeShared applies f in a transaction. The next write or a timer commits the transaction.
+// writeShared applies f in the shared transaction. The next other write commits it, or a timer does.
 func (w *writer) writeShared(ctx context.Context, f func(*Tx) error) error {
 	return w.withToken(ctx, func(t *Tx) error {
 		if err := w.apply(t, f); err != nil {
@@ -72,7 +72,7 @@ func (w *writer) commitShared(t *Tx) error {
 	return err
 }
 
-// apply applies f in the open transaction, and begins one if necessary. If f fails, it has no effect.
+// apply calls f in the open transaction, and begins a transaction if necessary. If f fails, apply undoes its changes.
 func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	made := false
 	defer func() {
 		if !made {
-			_ = w.rollBack(t) // fails if SQLite has already rolled back, because the disk is full
+			_ = w.rollBack(t) // fails if SQLite has rolled back already because the disk is full
 		}
 	}()
 	if len(w.shared.writes) == 0 {
@@ -102,7 +102,8 @@ func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	return errors.Join(err, released)
 }
 
-// begin begins a transaction and applies the shared writes. It does nothing if a transaction is open.
+// begin begins a transaction, and applies the shared writes if they were rolled back. It does nothing if a transaction
+// is open.
 func (w *writer) begin(t *Tx) error {
 	if w.shared.open.Load() {
 		return nil
@@ -119,7 +120,7 @@ func (w *writer) begin(t *Tx) error {
 	return nil
 }
 
-// rollBack rolls the transaction back. The next transaction applies the shared writes again.
+// rollBack rolls the transaction back. The next call of begin applies the shared writes again.
 func (w *writer) rollBack(t *Tx) error {
 	w.shared.open.Store(false)
 	w.cache.invalidate(everyTable, "")
@@ -127,7 +128,7 @@ func (w *writer) rollBack(t *Tx) error {
 	return err
 }
 
-// commitOpen applies f, which may be nil, and commits f together with the shared writes.
+// commitOpen applies f, unless it is nil, and commits it together with the shared writes.
 func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	return nil
 }
 
-// flushLazy flushes all commits that no other flush has included.
+// flushLazy starts a flush of all commits that are not flushed yet.
 func (w *writer) flushLazy() {
 	release, err := w.acquire(context.Background())
 	if err != nil {
@@ -167,7 +168,7 @@ func (w *writer) flushLazy() {
 	w.flushing.Go(func() { _ = w.log.flush(n) })
 }
 
-// awaitShared waits until a timer has committed the current shared writes. If the timer is late, awaitShared commits
+// awaitShared waits until the timer has committed the current shared writes. If the timer is late, awaitShared commits
 // them itself.
 func (w *writer) awaitShared() error {
 	var ended <-chan struct{}
@@ -188,8 +189,8 @@ func (w *writer) awaitShared() error {
 	}
 }
 
-// read calls f with the open transaction, because readers do not see its writes. It returns false if no transaction is
-// open.
+// read calls f with the open shared transaction, because the reading connections do not see its writes. It returns
+// false if no transaction is open.
 func (w *writer) read(ctx context.Context, f func(*Tx) error) (ok bool, err error) {
 	if w == nil || !w.shared.open.Load() {
 		return false, nil

@@ -3,13 +3,12 @@
 // and tracks the state of the disk. The caller defines the tables and their content.
 //
 // Every write is atomic:
-//   - If the process is killed, no write that has returned is lost. The only exception is a WriteShared of the last
-//     moment, if no other write followed.
-//   - If the power fails, no Write is lost. Other writes of the last second may be lost, unless a Write or Flush
-//     followed. If a write is lost, all later writes are lost, too.
+//   - If the process is killed, no write that has returned is lost, except for a WriteShared of the last milliseconds.
+//   - If the power fails, no Write is lost. Other writes of the last second may be lost, unless a Write or Flush has
+//     followed them. If a write is lost, all later writes are lost, too.
 //
-// If the context is done before the transaction begins, nothing is written. A context that ends later has no effect. So
-// the caller always knows whether a write happened.
+// If the context ends before the transaction begins, nothing is written. If it ends later, this has no effect. So the
+// caller always knows whether a write happened.
 package sqlite
 
 import (
@@ -30,11 +29,10 @@ import (
 	_ "ductor/internal/store/sqlite/compiler" // fails to compile without a C compiler
 )
 
-// Schema describes the files that Open accepts.
 type Schema struct {
 	ApplicationID int    // stored in the header of each file
 	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
-	CleanCopy     string // statement for the copy that Open makes before a migration; may be empty
+	CleanCopy     string // SQL statement to run in the copy that Open makes before a migration; may be empty
 }
 
 // Options configures a DB. The zero value is valid.
@@ -42,11 +40,11 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// LeftOpen receives a function that closes the connections, if Close leaves them open. It may be nil if the process
-	// exits after Close.
+	// LeftOpen is called if Close must leave the connections open; see Close. Its argument closes them. LeftOpen may be
+	// nil if the process exits after Close.
 	LeftOpen func(func() error)
-	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. CheckPages is for larger
-	// files.
+	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
+	// CheckPages.
 	MaxCheckOnOpen int64
 }
 
@@ -69,22 +67,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is an open database. Safe for concurrent use. It runs one write at a time.
+// DB is an open database. It runs one write at a time. Safe for concurrent use.
 type DB struct {
 	dir        string
 	leftOpen   func(func() error)
 	writer     *writer // nil if the database is read-only
 	reader     *reader
-	unchecked  bool // Open did not check the whole file, because it is too large
+	unchecked  bool // Open checked only a part of the file, because it is too large
 	unreadable *unreadable
 
 	closing  sync.Once
 	closeErr error
 }
 
-// Open opens the database at path. It creates a missing database (mode 0600, its directories 0700), and migrates an
-// older one. It never changes a file that it cannot use. It returns ErrCorrupt if the file is damaged or its log is
-// lost, ErrForeign for a file of another program, and ErrNewer for a file of a newer version.
+// Open opens the database at path. It creates a missing database (mode 0600, directories 0700), and migrates a database
+// of an older version. It never changes a file that it cannot use. The error matches ErrCorrupt if the file is damaged
+// or its log was lost, ErrForeign if another program created it, and ErrNewer if a newer version of ductor did.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
@@ -110,8 +108,8 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 		unreadable: w.disk.unreadable}, nil
 }
 
-// inspect checks a file through a read-only connection, because a writing connection would copy the log into a damaged
-// file when it closes. It returns true if the file is too large to check completely.
+// inspect checks a file through a read-only connection. A writing connection would copy the log into the file when it
+// closes, even if the file is damaged. unchecked is true if the file is too large to check completely.
 func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {
@@ -132,9 +130,8 @@ func inspect(ctx context.Context, path string, schema Schema, opts Options) (unc
 	return unchecked, errors.Join(r.check(ctx, schema, unchecked), r.close())
 }
 
-// OpenReadOnly opens the database at path without changing anything, even if another process uses the file. It returns
-// ErrOlder for a file of an older version. The error matches fs.ErrNotExist for a missing file. Every write to the DB
-// fails.
+// OpenReadOnly opens the database at path without changing anything, even while another process uses it. The error
+// matches ErrOlder for a file of an older version, and fs.ErrNotExist for a missing file. Writes to the DB fail.
 func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
@@ -161,18 +158,18 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
-// Close waits for the current write, copies the write-ahead log into the file, and closes both. All methods fail
-// afterwards. A second Close has no effect.
+// Close waits for the current write, copies the log into the file, and closes both. Afterwards all methods fail. A
+// second Close has no effect.
 //
-// If the disk does not work or the file is damaged, Close leaves the connections open and the log unchanged. The kernel
-// may have cached a log that is not on the disk, and SQLite would copy that log unchecked. The next Open checks the
-// log.
+// If the disk does not work or the file is damaged, Close leaves the connections open and the log unchanged. SQLite
+// would otherwise copy the log into the file, although the log on the disk may differ from the kernel's cache. The next
+// Open checks the log.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				db.writer.log.unmark() // ductor acknowledged no write that the disk may have lost
+				db.writer.log.unmark() // ductor has not acknowledged writes that the disk may have lost
 			}
 			db.leftOpen(db.release)
 		} else {
@@ -183,13 +180,13 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// release closes the connections. The writer is the last, because it copies the log into the file.
+// release closes the connections, the writer last, because it copies the log into the file.
 func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
 	settings.Set("_foreign_keys", "1")
-	path, err := filepath.Abs(path) // in a URL, the first directory of a relative path would be the host
+	path, err := filepath.Abs(path) // a URL with a relative path would use its first directory as the host
 	if err != nil {
 		return nil, err
 	}

@@ -6,27 +6,27 @@ import (
 	"errors"
 )
 
-// Write runs f in a transaction. If it returns nil, all changes of f are on the disk. Otherwise none are, unless the
-// disk failed. See Disk for a full disk.
+// Write runs f in a transaction. If Write returns nil, all changes of f are on the disk. Otherwise none are, unless the
+// disk failed. Disk describes the case of a full disk.
 func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
 
-// WriteLazily is like Write without a flush. The next Write or Flush, or a timer after a second, flushes the
-// transaction. The death of the process does not lose the transaction.
+// WriteLazily is like Write, but does not wait for a flush. The transaction survives the death of the process. It
+// survives a power failure after the next Write or Flush, or after a second.
 func (db *DB) WriteLazily(ctx context.Context, f func(*Tx) error) error {
 	_, err := db.writer.commit(ctx, f)
 	return explain(err)
 }
 
-// WriteShared is like WriteLazily, in a transaction that it shares with the next writes. If the process is killed in
-// the next moment, this write and all later writes are lost. It is for data that is useless without a later write.
-// Reads see the data.
+// WriteShared is like WriteLazily, but does not wait for the commit, so that several calls share one transaction. If
+// the process is killed within the next milliseconds, this write and all later ones are lost. Use it for data that is
+// useless without a later write. Reads see the data immediately.
 func (db *DB) WriteShared(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, f))
 }
 
-// WriteSharedFlushed is like WriteShared, with a flush after the commit.
+// WriteSharedFlushed is like WriteShared, but also starts a flush after the commit.
 func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, func(t *Tx) error {
 		if err := f(t); err != nil {
@@ -37,16 +37,17 @@ func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	}))
 }
 
-// WriteSecret is like Write, for a transaction that deletes a secret. When it returns, the secret is neither in a free
-// page of the file nor in the log, unless a reader uses an older snapshot. In that case the next write empties the log.
+// WriteSecret is like Write, for a transaction that deletes a secret. Afterwards neither the database nor the log
+// contains the secret, not even in unused space. If a reader still uses an older snapshot, the next write removes the
+// secret from the log.
 func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeSecret(ctx, f))
 }
 
-// Flush writes all earlier writes to the disk. After it returns nil, they survive a power failure.
+// Flush makes all earlier writes survive a power failure.
 func (db *DB) Flush() error { return explain(db.writer.flush()) }
 
-// Tx is an open transaction. It prepares each statement once in the lifetime of the connection.
+// Tx is an open transaction. It uses prepared statements of the connection.
 type Tx struct {
 	ctx context.Context
 	w   *writer
@@ -71,7 +72,7 @@ func (t *Tx) prepare(query string) (prepared, error) {
 	return p, nil
 }
 
-// stmt prepares a statement that is about to run, and invalidates cached rows that it changes.
+// stmt returns a prepared statement that is about to run. It invalidates the cached rows that the statement changes.
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
 	p, err := t.prepare(query)
 	if err == nil {
@@ -106,7 +107,7 @@ func (t *Tx) Insert(query string, args ...any) (int64, error) {
 	return res.LastInsertId()
 }
 
-// Row scans the first row of a query into dest. It returns sql.ErrNoRows if there is none.
+// Row scans the first row of a query into dest. It returns sql.ErrNoRows if the result is empty.
 func (t *Tx) Row(query string, args []any, dest ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *Tx) Row(query string, args []any, dest ...any) error {
 	return s.QueryRowContext(t.ctx, args...).Scan(dest...)
 }
 
-// Exists reports whether a query has a row.
+// Exists reports whether a query returns a row.
 func (t *Tx) Exists(query string, args ...any) (bool, error) {
 	var one int
 	err := t.Row(query, args, &one)

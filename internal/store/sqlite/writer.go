@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. A goroutine may use it while it holds the value of the channel token. A
+// writer is the only connection that writes. A goroutine must take the value from the channel token to use it. A
 // read-only database has a nil writer.
 type writer struct {
 	path     string
 	token    chan struct{}
-	release  func() // see markOpen
+	release  func()
 	pool     *sql.DB
 	conn     *sql.Conn
 	stmts    map[string]prepared
@@ -24,9 +24,8 @@ type writer struct {
 	log      *walLog // nil if SQLite itself flushes every commit
 	disk     *disk
 	shared   shared
-	flushing sync.WaitGroup // flushes in the background; Add needs the token
-	// secretInLog is set while the log contains a deleted secret. The next transaction that can do so truncates the
-	// log.
+	flushing sync.WaitGroup // background flushes; adding one requires the token
+	// secretInLog is set while the log contains a deleted secret. Every commit then tries to truncate the log.
 	secretInLog bool
 }
 
@@ -70,7 +69,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	return w, nil
 }
 
-// prepare migrates a file that inspect has checked.
+// prepare migrates a file that inspect has already checked.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := w.disk.record(w.rewriteLeftLog(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
 		return fmt.Errorf("flush the log: %w", err)
@@ -92,16 +91,16 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := schema.migrate(ctx, w.conn, steps); err != nil || !outdated {
 		return err
 	}
-	// The first versions left deleted data in free pages.
+	// The first versions of ductor left deleted data in free pages.
 	_, err = w.conn.ExecContext(ctx, "VACUUM")
 	return err
 }
 
-// rewriteLeftLog rewrites the log that the previous process left, perhaps after a failed flush. Afterwards SQLite may
-// copy the log into the database.
+// rewriteLeftLog writes the log again that the previous process left, because its last flush may have failed. SQLite
+// may then copy the log into the database.
 func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
-		return nil // there is no log
+		return nil // no log
 	}
 	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // prevents writes of other processes
 		return err
@@ -111,7 +110,8 @@ func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	return errors.Join(err, ended)
 }
 
-// openLog prepares the log. If the file system does not support a log, SQLite flushes every commit, which is slow.
+// openLog prepares the log. If the file system does not support a log, SQLite itself flushes every commit, which is
+// slow.
 func (w *writer) openLog(ctx context.Context) error {
 	var mode string
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
@@ -119,7 +119,7 @@ func (w *writer) openLog(ctx context.Context) error {
 	}
 	if mode == "wal" {
 		w.log = newWALLog(w.path, w.disk)
-		// The log of the previous process may contain secrets.
+		// Empty the log of the previous process, because it may contain secrets.
 		err := w.disk.writeError()
 		if err == nil {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -128,7 +128,7 @@ func (w *writer) openLog(ctx context.Context) error {
 			w.log.unmark() // left by a dead process
 			return nil
 		}
-		w.log.committed.Add(1) // the log may not be on the disk
+		w.log.committed.Add(1) // makes the next flush include the old log, which may not be on the disk
 		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
@@ -140,8 +140,8 @@ func (w *writer) openLog(ctx context.Context) error {
 
 // write implements DB.Write.
 //
-// If the disk is full during the flush, write returns no error: the transaction is committed, and is flushed once the
-// disk has space. Until then other writes and Flush fail, so nothing is acknowledged.
+// If the disk is full during the flush, write returns no error, because the transaction is committed. It is flushed
+// once the disk has space. Until then, all other writes and Flush fail, so ductor acknowledges nothing to Telegram.
 func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
@@ -156,8 +156,8 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 // writeSecret implements DB.WriteSecret.
 func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	return w.write(ctx, func(t *Tx) error {
-		// The mode FAST does not overwrite freed pages. truncate sets FAST again. A prepared statement would set the
-		// pragma only once, at its preparation.
+		// The mode FAST does not overwrite freed pages; truncate sets it again. Do not use a prepared statement, which
+		// would set the pragma only when it is prepared.
 		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -166,8 +166,8 @@ func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	})
 }
 
-// truncate empties the log after a secret was deleted. If a reader of an older snapshot prevents that, the next
-// transaction tries again. The caller holds the token.
+// truncate empties the log after a secret was deleted. If a reader of an older snapshot prevents that, the next commit
+// tries again. The caller must hold the token.
 func (w *writer) truncate(ctx context.Context) error {
 	if _, err := w.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST"); err != nil {
 		return err
@@ -189,9 +189,8 @@ func (w *writer) flush() error {
 	return w.log.flush(w.log.committed.Load())
 }
 
-// acquire waits for the token. The caller must call release.
 func (w *writer) acquire(ctx context.Context) (release func(), err error) {
-	// If both are ready, select would choose at random between ctx and the token.
+	// If ctx has ended and the token is free, select would choose at random, so check ctx first.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -206,7 +205,7 @@ func (w *writer) acquire(ctx context.Context) (release func(), err error) {
 	return func() { w.token <- struct{}{} }, nil
 }
 
-// withToken calls f while it holds the token. It returns an error if the disk accepts no writes.
+// withToken calls f while it holds the token. It returns an error if the disk does not accept writes.
 func (w *writer) withToken(ctx context.Context, f func(*Tx) error) error {
 	if w == nil {
 		return errReadOnly
@@ -240,7 +239,7 @@ func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err er
 	return n, err
 }
 
-// finish waits for the current transaction, and flushes all writes if the disk works. Call it once.
+// finish waits for the current transaction, and flushes all writes if the disk works. Call it only once.
 func (w *writer) finish() error {
 	if w == nil {
 		return nil
@@ -280,7 +279,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // SQLite deleted the log when its last connection closed
+		w.log.unmark() // SQLite has deleted the log when its last connection closed
 	}
 	return errors.Join(errs...)
 }

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Process is one run of a hook.
+// Process is the process of one hook.
 type Process struct {
 	Args        []string // agent, StateFlag, state directory, and further arguments from the CLI's settings
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // ductor runs the agent, and receives its events without the hook
-	RestartWait time.Duration // how long to wait for the next ductor process if ductor ends after it promised an answer
+	Within      bool          // whether ductor itself runs the agent; it then receives the events without the hook
+	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor had promised an answer
 	// StateFlag and ThenFlag are the constants of package terminal.
 	StateFlag, ThenFlag string
 }
 
-// ductorTimeout limits how long ductor may take to decide whether it will answer.
+// ductorTimeout limits how long ductor may take to decide whether to promise an answer.
 const ductorTimeout = time.Second
 
-// Main runs the hook. It always returns 0, so that no CLI fails because of ductor.
+// Main runs the hook and returns its exit code. That is always 0, so that ductor never causes a failure of the CLI.
 func Main(p Process) int {
 	agent, state, then, payload := p.splitArgs()
 	if then != nil {
@@ -49,8 +49,8 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. payload is the event if the CLI passes it as an argument instead of on standard
-// input.
+// splitArgs splits the arguments. then is the user's own program, if any. payload is the event, if the CLI passes it as
+// an argument and not on standard input.
 func (p Process) splitArgs() (agent, state string, then []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
@@ -66,7 +66,7 @@ func (p Process) splitArgs() (agent, state string, then []string, payload string
 	return agent, state, then, payload
 }
 
-// runFormer starts the program that was configured before ductor's hook. It does not wait for the program.
+// runFormer starts the user's own program, which was configured before ductor's hook. It does not wait for the program.
 func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -78,8 +78,8 @@ func runFormer(words []string, payload string) {
 // retryInterval is how often a hook checks whether ductor runs again.
 const retryInterval = 200 * time.Millisecond
 
-// send sends a message to ductor and returns the answer for the CLI, or nil if there is none. If ductor ends before
-// the answer, send repeats the message to the next process.
+// send sends a message to ductor, and returns the answer for the CLI, or nil for none. If ductor exits after it
+// promised an answer, send repeats the message to the next ductor process.
 func (p Process) send(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
@@ -98,12 +98,12 @@ func (p Process) send(state string, m Message) json.RawMessage {
 	return output
 }
 
-// outcome is the outcome of an attempt to send a message.
+// outcome is the result of one attempt to send a message.
 type outcome int
 
 const (
 	noPromise outcome = iota // ductor does not run, or did not promise an answer
-	lost                     // ductor promised an answer and ended before it
+	lost                     // ductor promised an answer, but exited before
 	answered                 // the answer is final; it may be empty
 )
 
@@ -115,7 +115,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // no retry, because the CLI's event is not JSON
+		return nil, answered // the CLI's event is not JSON, so do not retry
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {

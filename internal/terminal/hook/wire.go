@@ -10,29 +10,30 @@ import (
 	"ductor/internal/statesocket"
 )
 
-// Message is an event of a CLI, on one line.
+// Message contains an event of a CLI. A hook sends it to ductor as one line.
 type Message struct {
 	Agent string          `json:"agent"` // such as "claude"
 	Dir   string          `json:"dir"`   // the working directory of the hook
 	Event json.RawMessage `json:"event"`
-	// ID identifies the message. A hook that repeats its message after a restart of ductor uses the same ID, and sets
+	// ID identifies the message. If a hook repeats the message after a restart of ductor, it uses the same ID, and sets
 	// Since to the time of its first attempt.
 	ID    string    `json:"id,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line from ductor. If the first line has Wait set, a second line with the answer follows.
+// Answer is a line from ductor. Wait is a promise: a second line will contain the answer.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"` // for the CLI; if empty, the CLI asks in its terminal
 }
 
-// MostBytes limits a message, in bytes.
+// MostBytes is the maximum size of a message.
 const MostBytes = 4 << 20
 
 const socketFile = "terminal.sock" // in the state directory
 
-// Listen creates the socket in the state directory, for this user only. It replaces the socket of a previous process.
+// Listen creates the socket for hooks in the state directory. Only this user can access it. It replaces the socket of a
+// previous process.
 func Listen(state string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(state, socketFile)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package presence reports whether the user is away from this machine. The user is away by choice, or if logind
-// reports all sessions of the user as locked or idle.
+// Package presence reports whether the user is away from this machine. The user is away by choice, or if logind reports
+// all sessions of the user as locked or idle.
 //
-// The package does not decide what happens while the user is away.
+// Other packages decide the consequences.
 package presence
 
 import (
@@ -32,12 +32,11 @@ const (
 // Options configures a Presence. All fields are required.
 type Options struct {
 	State string // ductor's state directory, where the choice is stored
-	// Ask runs loginctl with arguments and returns its output, as Logind does.
+	// Ask runs loginctl with the given arguments and returns its output. Logind is such a function.
 	Ask func(ctx context.Context, args ...string) (string, error)
 	UID int
 }
 
-// Presence reports whether the user is away. Safe for concurrent use.
 type Presence struct{ opts Options }
 
 // New returns a Presence.
@@ -89,7 +88,7 @@ func (p *Presence) Away(ctx context.Context) bool {
 		}
 		s := parseProperties(said)
 		if s["Class"] != "user" || s["State"] == "closing" {
-			continue // such as the session of the service manager
+			continue // for example, the session of the service manager
 		}
 		if s["LockedHint"] != "yes" && s["IdleHint"] != "yes" {
 			return false
@@ -109,10 +108,10 @@ func parseProperties(text string) map[string]string {
 	return all
 }
 
-// logindTimeout limits loginctl, because a terminal waits for it.
+// logindTimeout limits the time of loginctl, because an agent in a terminal waits for it.
 const logindTimeout = 400 * time.Millisecond
 
-// Logind queries logind through loginctl.
+// Logind runs loginctl.
 func Logind(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, logindTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"ductor/internal/terminal/hook"
 )
 
-// hookCall is a message of a hook.
+// hookCall is a connection from a hook, with its message.
 type hookCall struct {
 	hook.Message
 	event event
@@ -24,7 +24,7 @@ type hookCall struct {
 	send  func(hook.Answer) error
 }
 
-// event contains the fields that ductor reads from events, of all CLIs.
+// event contains the fields that ductor reads from the events of all CLIs.
 type event struct {
 	claude.Permission
 	Name      string `json:"hook_event_name"`
@@ -47,7 +47,8 @@ func (h hookCall) session() Session {
 	}
 }
 
-// handle handles an event while the owner is away. watch blocks until the hook disconnects.
+// handle handles the event of a hook. It reports the event to the owner only if the owner is away. watch blocks until
+// the hook disconnects.
 func (h hookCall) handle(ctx context.Context, watch func()) {
 	if h.turnEnded() {
 		h.s.waiting.release(h.session().ID)
@@ -64,18 +65,20 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	switch {
 	case h.turnEnded():
 		h.reportFinished(ctx)
-	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude": // ductor asks
+	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude":
+		// A PermissionRequest already asks the owner.
 	default:
 		h.reportNotification(ctx)
 	}
 }
 
-// turnEnded reports whether the event is the end of the agent's turn.
+// turnEnded reports whether the event means that the agent's turn has ended.
 func (h hookCall) turnEnded() bool {
 	return h.event.Name == "Stop" || h.event.Name == "AfterAgent" || h.event.Type == "agent-turn-complete"
 }
 
-// askOwner asks the owner in the chat. If the owner does not decide, the CLI asks in its terminal.
+// askOwner asks the owner in the chat, and sends the decision to the hook. Without a decision, the CLI asks in its
+// terminal.
 func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	if h.send(hook.Answer{Wait: true}) != nil {
 		return
@@ -95,7 +98,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	d, err := h.s.opts.Ask(deciding, of, h.questionID(), h.event.Asked())
 	answer := hook.Answer{}
 	switch {
-	case errors.Is(err, cli.ErrDetached): // close the connection without an answer
+	case errors.Is(err, cli.ErrDetached): // the hook repeats its question to the next ductor process
 		watched.Wait()
 		return
 	case err == nil:
@@ -107,17 +110,17 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	watched.Wait()     // the hook exits after its answer
 }
 
-// questionID returns the id of a question. It depends on the event, so a hook cannot use the same id for another
-// question.
+// questionID returns an id for a question to the owner. It depends on the event, so that a hook cannot use the id of
+// one question for another.
 func (h hookCall) questionID() string {
-	if h.ID == "" { // hooks of older versions do not repeat messages
+	if h.ID == "" { // hooks of older versions of ductor never repeat a message
 		return ""
 	}
 	sum := sha256.Sum256(append([]byte(h.ID+"\n"), h.Event...))
 	return hex.EncodeToString(sum[:16])
 }
 
-// maxReport limits the quoted part of an agent's last message, in bytes.
+// maxReport limits the part of an agent's last message in a report, in bytes.
 const maxReport = 3000
 
 func (h hookCall) reportNotification(ctx context.Context) {
@@ -145,12 +148,13 @@ func (h hookCall) report(ctx context.Context, of Session, text string) {
 	}
 }
 
-// cleanText removes secrets from a text and shortens it.
+// cleanText shortens a text and removes secrets from it.
 func (h hookCall) cleanText(of Session, text string) string {
 	return cli.Shorten(strings.TrimSpace(h.s.opts.Secrets(of.Dir).String(text)), maxReport)
 }
 
-// dirName returns the name of the directory, safe between backquotes.
+// dirName returns the name of the session's directory, without backquotes, because reports contain the name between
+// backquotes.
 func (h hookCall) dirName(of Session) string {
 	return strings.ReplaceAll(cli.OneLine(filepath.Base(of.Dir), 100), "`", "'")
 }

@@ -1,7 +1,7 @@
-// Package server receives the events of hooks in terminals. While the owner is away, it reports events in the chat
-// and lets the owner answer agents' questions there.
+// Package server receives the events of hooks in terminals. While the owner is away, it reports events in the chat and
+// lets the owner answer agents' questions there.
 //
-// The package does not run agents, and does not depend on the chat.
+// The package does not run agents, and does not depend on package bot.
 package server
 
 import (
@@ -25,15 +25,16 @@ import (
 type Options struct {
 	State string // ductor's state directory with the socket
 	Away  func(ctx context.Context) bool
-	// Ask asks the owner; see conversation.Engine.AskTerminal. After a restart, the same question has the same id.
+	// Ask asks the owner; see conversation.Engine.AskTerminal. A question that is repeated after a restart has the same
+	// id.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
-	Wait    time.Duration // how long the owner may take before the CLI asks in its terminal
+	Wait    time.Duration // how long the owner may take; after that, the CLI asks in its terminal
 	Chat    Chat
 	Secrets func(dir string) *secrets.Set
-	// Seen records the directory of an agent's session.
+	// Seen stores the directory of an agent's session.
 	Seen func(ctx context.Context, of Session) error
 	Lang func() lang.Printer
-	Name func(agent cli.Agent) string // returns the display name of an agent
+	Name func(agent cli.Agent) string // returns the name of an agent for users
 	Log  *slog.Logger
 }
 
@@ -46,7 +47,8 @@ type Session struct {
 
 // Chat is the owner's private chat.
 type Chat interface {
-	// Report sends a Markdown text. If the session has an ID, a button continues the session in the chat.
+	// Report sends a Markdown text. If the session has an ID, the message has a button that continues the session in
+	// the chat.
 	Report(ctx context.Context, of Session, text string) error
 }
 
@@ -59,11 +61,12 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server { return &Server{opts: o} }
 
-// maxHooks limits concurrent hooks. The server closes further connections, and their CLIs ask in the terminal.
+// maxHooks limits the number of connected hooks. The server closes further connections, and their CLIs ask in the
+// terminal.
 const maxHooks = 32
 
-// Serve serves hooks until ctx ends, and returns when each hook has its answer. If the cause of ctx is
-// cli.ErrDetached, hooks that wait for the owner get no answer. They send their question to the next process.
+// Serve serves hooks until ctx ends. It returns when each hook has its answer. If the cause of ctx is cli.ErrDetached,
+// hooks that wait for the owner get no answer; they repeat their question to the next ductor process.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {
@@ -87,7 +90,7 @@ const ioTimeout = 10 * time.Second
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// An error means that the connection is closed. The next read returns it.
+	// If this fails, the connection is closed, and the next read returns an error.
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if _, err := statesocket.Peer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)

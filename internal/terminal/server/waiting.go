@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// waiters contains the sessions in terminals that wait for the owner. The zero value is ready to use.
+// waiters contains the sessions in terminals that wait for an answer of the owner. The zero value is ready to use.
 type waiters struct {
 	mu   sync.Mutex
 	next int
@@ -19,8 +19,8 @@ type waiter struct {
 	stop    context.CancelFunc
 }
 
-// addWaiter returns a context that ends when the session no longer waits for the owner. The caller must call done,
-// which also ends the context.
+// addWaiter returns a context that ends when release is called for the session. The caller must call done when it stops
+// waiting, which also ends the context.
 func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
@@ -39,8 +39,8 @@ func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ 
 	}
 }
 
-// release ends the wait of a session after its user answered in the terminal. The CLI does not report that to its
-// waiting hook.
+// release ends the contexts of a session, because its user has answered in the terminal. The server infers that from a
+// later event, since the CLI does not inform the waiting hook.
 func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package compiler fails to compile without a C compiler, with an identifier that names the fix. SQLite is written in
-// C: without this package, the build would fail with a list of undefined names.
+// Package compiler makes the build fail with a helpful message if no C compiler is available. SQLite is written in C.
+// Without this package, the build would fail with a list of undefined names.
 package compiler

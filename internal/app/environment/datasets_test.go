@@ -43,12 +43,12 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 				}
 			}
 			e := &Environments{Homes: homes, Sandboxes: &Sandboxes{}}
-			shelf := heartbeat.Items{List: e.keptHomes, InUse: func() time.Time { return hour(2) }}
-			planned, err := shelf.Plan(t.Context(), c.cut)
+			dataset := heartbeat.Items{List: e.keptHomes, InUse: func() time.Time { return hour(2) }}
+			planned, err := dataset.Plan(t.Context(), c.cut)
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, err := shelf.Trim(t.Context(), c.cut)
+			done, err := dataset.Trim(t.Context(), c.cut)
 			if err != nil || done != planned || done.Items != c.gone || done.LeftBytes != c.left {
 				t.Errorf("planned %+v, done %+v, %v", planned, done, err)
 			}

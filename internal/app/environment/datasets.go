@@ -10,7 +10,7 @@ import (
 	"ductor/heartbeat"
 )
 
-// inUse returns err, or heartbeat.ErrInUse if a removal neither succeeded nor returned an error.
+// inUse returns err. If the removal returned no error but removed nothing, inUse returns heartbeat.ErrInUse.
 func inUse(gone bool, err error) error {
 	if err == nil && !gone {
 		err = heartbeat.ErrInUse
@@ -18,17 +18,17 @@ func inUse(gone bool, err error) error {
 	return err
 }
 
-// HomeShelf returns the homes that retention may remove: the homes of sessions, on this machine and in sandboxes, and
-// the homes of sandboxes that are no longer configured.
-func (e *Environments) HomeShelf() heartbeat.Items {
+// HomesDataset returns the homes that retention may remove: the homes of sessions, on this machine and in sandboxes,
+// and the homes of sandboxes that are no longer configured.
+func (e *Environments) HomesDataset() heartbeat.Items {
 	return heartbeat.Items{List: e.keptHomes,
 		InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
 }
 
-// since returns a function that returns the time d ago.
+// since returns a function that returns the time d before now.
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
-// keptHomes returns all homes that it could list, and the errors of the others.
+// keptHomes returns all homes that it can list, and an error if it cannot list some.
 func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
@@ -40,9 +40,9 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 			}})
 		}
 	}
-	there, whole, err := e.Sandboxes.sortHomes(ctx)
+	withSessions, whole, err := e.Sandboxes.sortHomes(ctx)
 	errs = append(errs, err)
-	for _, b := range there {
+	for _, b := range withSessions {
 		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
@@ -54,9 +54,10 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes returns the sandboxes whose homes exist in their engines. whole are the homes that can only be removed as a
-// whole: homes of single conversations, and of sandboxes that are no longer configured.
-func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
+// sortHomes lists the homes in all engines. The homes of sandboxes in withSessions contain homes of sessions, which can
+// be removed separately. The homes in whole can only be removed completely. These are the homes of single
+// conversations, and of sandboxes that are no longer configured.
+func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
 		homes, err := e.Homes(ctx, Owner(s.cfg), s.path(dockerDir))
@@ -74,15 +75,15 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 					return inUse(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
 				}})
 			default:
-				there = append(there, b)
+				withSessions = append(withSessions, b)
 			}
 		}
 	}
-	return there, whole, errors.Join(errs...)
+	return withSessions, whole, errors.Join(errs...)
 }
 
-// sessionHomes returns the homes of sessions in a sandbox. Only a container can list them, so it creates the container
-// if that was removed as idle. It skips a sandbox that is paused or has no image.
+// sessionHomes returns the homes of sessions in a sandbox. Only a running container can list them, so it may create the
+// container again. It skips a sandbox that is paused or has no image.
 func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
 	status, err := b.Launcher.Status(ctx)
 	switch {
@@ -99,8 +100,9 @@ func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error
 	return b.Launcher.SessionHomes(ctx)
 }
 
-// ContainerShelf returns the containers of sandboxes, with the size of their data without images and homes.
-func (e *Environments) ContainerShelf() heartbeat.Items {
+// ContainersDataset returns the containers of sandboxes, with the size of their data. The size includes neither images
+// nor homes.
+func (e *Environments) ContainersDataset() heartbeat.Items {
 	return heartbeat.Items{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
 }
 
