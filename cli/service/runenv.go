@@ -19,8 +19,8 @@ type runEnv struct {
 	homes     Homes
 	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
 
-	// silent is when a caller last waited in vain for the usable agents, in Unix nanoseconds. It is 0 if none has, or if
-	// the environment has answered since.
+	// silent is when a caller last waited in vain for the usable agents, in Unix nanoseconds. It is 0 if none has, or
+	// if the environment has answered since.
 	silent atomic.Int64
 
 	look   chan struct{} // mutex for listing the runs of the previous process of ductor

@@ -29,8 +29,8 @@ type Service struct {
 	runEnvs  *runEnvs
 	pool     *pool
 	present  *present
-	// home is the home of ductor's user. Its links are resolved only once, because an agent may change links while ductor
-	// runs.
+	// home is the home of ductor's user. Its links are resolved only once, because an agent may change links while
+	// ductor runs.
 	home string
 
 	leftMu sync.Mutex
