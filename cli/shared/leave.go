@@ -12,7 +12,7 @@ type Leaving string
 const (
 	Closed   Leaving = "closed"
 	Unused   Leaving = "unused"   // nothing ran in the session
-	Broken   Leaving = "broken"   // child processes of the session may still run, so no other session may join the process
+	Broken   Leaving = "broken"   // child processes of the session may still run, so no session may join the process
 	Detaches Leaving = "detaches" // ductor detaches from the turn, which continues, and so does the process
 )
 
