@@ -8,10 +8,10 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment checks that all environment variables lead a session into its own home, whatever the owner's
-// environment contains and the configuration allows. vars are the variables besides HOME that point to the owner's
-// home. environment returns a program's environment for req, given the owner's environment and the allowed names.
-// Entries in kept may still point to the owner's home.
+// OwnHomeEnvironment checks that the environment of a session with its own home contains no path in the owner's home,
+// whatever the owner's environment contains and the configuration allows. vars are the variables besides HOME that
+// contain such a path. environment returns an agent's environment for req from the owner's environment and the names of
+// the variables that the configuration allows. Entries in kept may still contain the owner's home.
 func OwnHomeEnvironment(t *testing.T, vars []string,
 	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()
