@@ -78,7 +78,7 @@ var Protocol = []string{
 	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
 	"acp toolCall.locations", "acp toolCall.content",
 	"acp toolCall.content.type", "acp toolCall.content.content.type", "acp toolCall.content._meta.kind",
-	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // numbers for a diff that users see
+	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // users see the diff itself
 	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId",
 	"codex availableDecisions",
 	"codex commandActions", "codex proposedExecpolicyAmendment", "codex proposedNetworkPolicyAmendments",
@@ -124,7 +124,7 @@ var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 func Unshown(input json.RawMessage, shown string, written func(string) string) (missing []string) {
 	shown = bare(shown)
 	for _, l := range cli.Leaves(input) {
-		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // numbers, booleans and null are only clear together with their key
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // other values need their key
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}
