@@ -12,8 +12,9 @@ import (
 	"ductor/internal/rooted"
 )
 
-// ReadFile returns the content of a file below a directory in the container, with the rights of the agents' user; see
-// rooted.Read. The error is a *rooted.Error, or an *Error if the container is unavailable.
+// ReadFile returns the content of the file at the path below, relative to the directory dir in the container. It reads
+// with the rights of the agents' user; see rooted.Read. The error is a *rooted.Error, or an *Error if the container is
+// unavailable.
 func (l *Launcher) ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error) {
 	_, content, err := l.files(ctx, nil, most, rooted.GetAction, dir, below, strconv.FormatInt(most, 10))
 	return content, err
@@ -31,10 +32,10 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []b
 	return err
 }
 
-// maxRealBytes limits a list of resolved paths.
+// maxRealBytes limits the size of the answer of RealPaths.
 const maxRealBytes = 16 << 20
 
-// RealPaths is rooted.RealPaths in the container. It returns the same errors as ReadFile.
+// RealPaths resolves paths in the container; see rooted.RealPaths. It returns the same errors as ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {
@@ -51,7 +52,8 @@ func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string,
 	return all, nil
 }
 
-// files runs an action of package rooted in the container, through ductor-runner.
+// files runs ductor-runner in the container with an action of package rooted. in is the action's input, and most limits
+// its output.
 func (l *Launcher) files(ctx context.Context, in *bytes.Buffer, most int64, args ...string) (answer rooted.Answer,
 	content []byte, err error) {
 	l.touch()
