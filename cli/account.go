@@ -88,7 +88,8 @@ func (h AccountHome) Words(words ...string) []string {
 	return append([]string{"env", h.Home + "=" + h.Dir}, words...)
 }
 
-// Logins returns the ways to log in that p offers, adapted to the account: a command line sets the account's directory.
+// Logins returns p's ways to log in, changed for this account: if a way is a command line, the command line also selects
+// the account's directory.
 func (h AccountHome) Logins(p Provider) (all []Login) {
 	knows, ok := p.(LoginProvider)
 	if !ok {

@@ -28,8 +28,10 @@ type Price struct {
 	Output float64 `toml:"output_price"`
 }
 
-// Of returns the price of in input tokens and out output tokens.
-func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }
+// Of returns the price of the given numbers of input and output tokens.
+func (p Price) Of(input, output int64) float64 {
+	return (p.Input*float64(input) + p.Output*float64(output)) / 1e6
+}
 
 // AuthState describes whether an agent is installed and logged in.
 type AuthState string

@@ -53,9 +53,9 @@ const (
 // For a Git worktree, it also searches the main checkout. It does not follow links out of a directory. home must have
 // its links resolved.
 //
-// missing names a file that ReadProject could not read completely. If fields and missing are both empty, the project
-// has no settings.
-func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
+// unread names a file that ReadProject could not read completely. If fields and unread are both empty, the project has
+// no settings.
+func ReadProject(dir, home string, files []string) (fields []Field, unread string) {
 	r := projectReading{dir: RealPath(dir)}
 	if r.dir == home { // settings there belong to the user, and agents use them in every project
 		return nil, ""
@@ -148,14 +148,14 @@ func (r *projectReading) read(at string, files []string) {
 	}
 }
 
-// present returns the files whose first path element exists in the directory at. This check is cheap, and most
-// directories contain none of the files.
-func present(at string, files []string) (there []string) {
+// present returns the files whose first path element exists in dir. This check is cheap, and most directories contain
+// none of the files.
+func present(dir string, files []string) (there []string) {
 	missing := map[string]bool{} // whether the key, a first path element, is missing
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {
-			_, err := os.Lstat(filepath.Join(at, first))
+			_, err := os.Lstat(filepath.Join(dir, first))
 			missing[first] = errors.Is(err, fs.ErrNotExist)
 		}
 		if !missing[first] {

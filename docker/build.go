@@ -81,10 +81,10 @@ func (b Build) context() (io.Reader, error) {
 	return &raw, t.Close()
 }
 
-// walk calls do for each regular file below the directory from. below is the file's path relative to from. If from
-// itself is a file, below is ".".
-func walk(from string, do func(file, below string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+// walk calls do for each regular file below the directory root. rel is the file's path relative to root. If root itself
+// is a file, rel is ".".
+func walk(root string, do func(file, rel string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -92,7 +92,7 @@ func walk(from string, do func(file, below string, info fs.FileInfo) error) erro
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(from, file)
+		below, err := filepath.Rel(root, file)
 		if err != nil {
 			return err
 		}

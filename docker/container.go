@@ -149,9 +149,9 @@ func (e *Engine) containerStuck(err error) error {
 	}
 }
 
-// startContainer starts a stopped container, or unpauses a paused one. If the engine reports that it cannot start the
-// container, the error has gone set, because only a new container helps. This happens if the container's network was
-// created again, or if the engine was killed during the start.
+// startContainer starts a stopped container, or unpauses a paused one. Sometimes an engine can never start a container
+// again, for example because its network was created anew, or because the engine was killed during the start. The error
+// then has the field gone set, so that the caller creates a new container.
 func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()

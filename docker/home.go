@@ -26,7 +26,7 @@ type SessionHome = homes.Home
 // homeCache stores which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // startID of the container and seedState of the seeds when the home was prepared
+	made map[homeKey]string // results of startID and seedState when the home was prepared
 }
 
 // homeKey identifies the seeds of an agent in a home. An empty agent means the seeds that do not belong to an agent.
@@ -221,8 +221,8 @@ func versionError(err error) error {
 	return nil
 }
 
-// runProgram runs ductor-runner in the container. in is its standard input. read reads its output.
-func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []string,
+// runProgram runs ductor-runner in the container with the given standard input, and passes its output to read.
+func (p *remote) runProgram(ctx context.Context, input *bytes.Buffer, env, args []string,
 	read func(io.Reader) error) error {
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
@@ -233,8 +233,8 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var sending sync.WaitGroup
-	if in != nil {
-		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program itself reports incomplete input
+	if input != nil {
+		sending.Go(func() { _, _ = input.WriteTo(conn) }) // the program itself reports incomplete input
 	}
 	err = read(conn)
 	_ = conn.Close() // everything that is needed was read

@@ -340,14 +340,14 @@ func readProgress(r io.Reader) error {
 	}
 }
 
-// buildError returns the error of a build from the engine's text. said is the last output of the failed step. If the
-// step is known, the error contains said and the beginning of the step, which may have many lines.
-func buildError(text, said string) error {
+// buildError returns the error of a build from the engine's text. If the text names the failed step, the error contains
+// the last output of that step, and only the beginning of the step itself, which may have many lines.
+func buildError(text, lastOutput string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
-	if !failed || said == "" {
+	if !failed || lastOutput == "" {
 		return errors.New(text)
 	}
-	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(said, 120)}
+	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(lastOutput, 120)}
 }
 
 type stepError struct{ step, said string }

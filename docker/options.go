@@ -203,13 +203,13 @@ func notPlain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 }
 
-// environment returns the environment of a program in the container. It consists of given without the variables that
-// describe this machine, and of the container's own variables. It keeps HOME if that is a directory below the agents'
-// home. dirs is PATH.
-func (o Options) environment(given []string, dirs string) []string {
+// environment returns the environment of a program in the container. It removes the variables from agentEnv that
+// describe this machine, and adds the container's own variables. It keeps HOME if that is a directory below the agents'
+// home. searchPath is the value of PATH.
+func (o Options) environment(agentEnv []string, searchPath string) []string {
 	var env []string
 	home := homeDir
-	for _, entry := range given {
+	for _, entry := range agentEnv {
 		name, value, _ := strings.Cut(entry, "=")
 		if name == "HOME" && strings.HasPrefix(path.Clean(value), homeDir+"/") {
 			home = path.Clean(value)
@@ -218,7 +218,7 @@ func (o Options) environment(given []string, dirs string) []string {
 			env = append(env, entry)
 		}
 	}
-	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
+	return append(append(env, "HOME="+home, "PATH="+searchPath, "TMPDIR="+tempDir), o.Env...)
 }
 
 // portableVars returns the names of those variables in cli.BaseEnv whose values are also valid in a container.

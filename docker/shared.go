@@ -73,9 +73,9 @@ func (c *copiedFiles) forget(files []string) {
 // that, Bring succeeds nevertheless.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring is Bring, but copies the files in again even if the container has copies, because an agent may have changed
+// bring is Bring, but copies the files in refresh even if the container has copies, because an agent may have changed
 // these.
-func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
+func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	if err != nil {
 		return err
 	}
-	l.copied.forget(again)
+	l.copied.forget(refresh)
 	if there && stoppedError(c, there) == nil && l.has(c.ID, bundles) {
 		return nil
 	}
@@ -271,24 +271,24 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// selectMissing selects the files for which known returns false. left is the number of bytes that may still be copied,
-// and selectMissing subtracts the size of what it selects. If a file that the caller named does not fit, selectMissing
-// returns an error. It skips other files that do not fit.
-func (b *bundle) selectMissing(known func(below string, v version) bool, left *int64) error {
+// selectMissing selects the files for which hasCopy returns false. budget is the number of bytes that may still be
+// copied, and selectMissing subtracts the size of what it selects. If a file that the caller named does not fit,
+// selectMissing returns an error. It skips other files that do not fit.
+func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budget *int64) error {
 	b.selected = nil
 	for _, i := range b.named {
-		if known(i.below, i.version) {
+		if hasCopy(i.below, i.version) {
 			continue
 		}
-		if *left -= i.version.size; *left < 0 {
+		if *budget -= i.version.size; *budget < 0 {
 			return bringError(filepath.Join(b.dir, i.below),
 				fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20), nil)
 		}
 		b.selected = append(b.selected, i)
 	}
 	for _, i := range b.found {
-		if !slices.Contains(b.named, i) && !known(i.below, i.version) && i.version.size <= *left {
-			*left -= i.version.size
+		if !slices.Contains(b.named, i) && !hasCopy(i.below, i.version) && i.version.size <= *budget {
+			*budget -= i.version.size
 			b.selected = append(b.selected, i)
 		}
 	}

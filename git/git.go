@@ -48,9 +48,9 @@ func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error)
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross is Run for a command that also works in the directories others. It disables the programs that the settings
-// of any of these directories configure.
-func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
+// runAcross is Run for a command that also works in otherDirs. It disables the programs that the settings of any of
+// these directories configure.
+func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...
 	if err != nil {
 		return "", err
 	}
-	for _, dir := range others {
+	for _, dir := range otherDirs {
 		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git cannot work in dir
 		names += more
 	}

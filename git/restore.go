@@ -43,13 +43,14 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// writeFiles reverts changes in the working tree. now is the tree of the current files. It returns the new tree.
-func (r *Repo) writeFiles(ctx context.Context, now string, changes []Change) (string, error) {
-	goal, err := r.revertedTree(ctx, now, changes)
+// writeFiles reverts changes in the working tree. current is the tree of the current files. writeFiles returns the tree
+// of the files afterwards.
+func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change) (string, error) {
+	goal, err := r.revertedTree(ctx, current, changes)
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.runShadow(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
+	if _, err := r.runShadow(ctx, "", "", "read-tree", "-m", "-u", current, goal); err != nil {
 		return "", fmt.Errorf("write the files: %w", err)
 	}
 	return goal, nil

@@ -71,10 +71,10 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll updates the shadow directory's index to all current files except those in out.
-func (r *Repo) addAll(ctx context.Context, out []string) error {
+// addAll updates the shadow directory's index to all current files except the excluded ones.
+func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	args := []string{"--no-literal-pathspecs", "add", "-A", "--", "."}
-	for _, name := range out {
+	for _, name := range excluded {
 		args = append(args, ":(exclude,top,literal)"+name)
 	}
 	_, err := r.runShadow(ctx, "", "", args...)

@@ -139,13 +139,13 @@ func (c *Choices) match(tag string) Language {
 	return l
 }
 
-// change calls with to change a choice, and stores the result if it is different.
-func (c *Choices) change(ctx context.Context, id int64, with func(*Choice)) error {
+// change changes a choice with f, and stores the result if it is different.
+func (c *Choices) change(ctx context.Context, id int64, f func(*Choice)) error {
 	c.mu.Lock()
 	was := c.all[id]
 	now := was
 	now.ID = id
-	with(&now)
+	f(&now)
 	c.all[id] = now
 	c.mu.Unlock()
 	if now == was {

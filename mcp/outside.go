@@ -49,12 +49,12 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections for whose token numbers of returns true.
-func (o *outsiders) end(of func(number int) bool) {
+// end ends the connections for whose token numbers match returns true.
+func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for end, number := range o.ends {
-		if of(number) {
+		if match(number) {
 			(*end)()
 		}
 	}
@@ -175,11 +175,11 @@ func shown(c call) orchestrator.Turn {
 	return turn
 }
 
-// byline returns the name of an outside client, a colon and then. Users see it before everything that the client sends.
-// For the turn of an agent, byline returns "".
-func byline(c call, then string) string {
+// byline returns the name of an outside client, followed by a colon and separator. Users see it before everything that
+// the client sends. For the turn of an agent, byline returns "".
+func byline(c call, separator string) string {
 	if !isOutside(c) {
 		return ""
 	}
-	return string(c.Turn.Agent) + ":" + then
+	return string(c.Turn.Agent) + ":" + separator
 }

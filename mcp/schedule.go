@@ -81,19 +81,20 @@ func jobError(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns a request for the user's approval. The user first sees first as a line of its own, then text, then
-// the other fields of input. same lists fields that the user need not see, because they repeat first in another form.
-func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
-	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
-		Detail: first + "\n\n" + text}
+// approval returns a request for the user's approval. The user sees heading as a line of its own, then text, then the
+// other fields of input. repeated lists fields that the user need not see, because they contain the heading in another
+// form.
+func approval(c call, tool, heading, text string, input any, repeated ...string) cli.ApprovalAsked {
+	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(heading+": "+text, titleBytes),
+		Detail: heading + "\n\n" + text}
 	raw, err := json.Marshal(input)
 	if err != nil { // cannot happen with structs of strings
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw
-	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: same}
+	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: repeated}
 	for _, l := range cli.Leaves(raw) {
-		if l.Value == first || l.Value == text {
+		if l.Value == heading || l.Value == text {
 			read.Said[l.Name] = l.Value
 		}
 	}

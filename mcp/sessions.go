@@ -55,12 +55,12 @@ func (t *toolset) addSessions() {
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
-// limitOrDefault returns n, but at most most. If the agent has set no limit, n is 0, and the result is usual.
-func limitOrDefault(n, usual, most int) int {
+// limitOrDefault returns n, but at most limit. If n is 0, because the agent has set no number, it returns fallback.
+func limitOrDefault(n, fallback, limit int) int {
 	if n <= 0 {
-		return usual
+		return fallback
 	}
-	return min(n, most)
+	return min(n, limit)
 }
 
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {

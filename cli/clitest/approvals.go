@@ -119,20 +119,20 @@ func Shown(a cli.ApprovalAsked) string {
 
 var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 
-// Unshown returns the values of an input that are missing in shown. It ignores white space. written converts a value to
-// the form in which it should appear; nil means unchanged.
-func Unshown(input json.RawMessage, shown string, written func(string) string) (missing []string) {
-	shown = bare(shown)
+// Unshown returns the values of an input that are missing in a text for users. It ignores white space. convert converts
+// a value to the form in which it should appear; nil means unchanged.
+func Unshown(input json.RawMessage, text string, convert func(string) string) (missing []string) {
+	text = bare(text)
 	for _, l := range cli.Leaves(input) {
 		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // other values need their key
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}
 		for _, line := range want {
-			if written != nil {
-				line = written(line)
+			if convert != nil {
+				line = convert(line)
 			}
-			if !strings.Contains(shown, bare(line)) {
+			if !strings.Contains(text, bare(line)) {
 				missing = append(missing, l.Name+": "+line)
 			}
 		}

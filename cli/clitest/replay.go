@@ -29,13 +29,13 @@ type player struct {
 	ids  [][2]string // pairs of an ID on the tape and ductor's current ID
 }
 
-// learn records that the IDs in then, from the tape, correspond to ductor's current IDs in now.
-func (l *player) learn(then, now []string) {
+// learn records that the taped IDs correspond to ductor's current IDs.
+func (l *player) learn(taped, current []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, id := range then {
-		if i < len(now) && id != "" && id != now[i] {
-			l.ids = append(l.ids, [2]string{id, now[i]})
+	for i, id := range taped {
+		if i < len(current) && id != "" && id != current[i] {
+			l.ids = append(l.ids, [2]string{id, current[i]})
 		}
 	}
 }

@@ -139,9 +139,9 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers the ID of a run that is being started, so that Left does not list it. The caller must call held
+// announce registers the ID of a run that is being started, so that Left does not list it. The caller must call done
 // after hold, or if the start fails.
-func (h *Launcher) announce(id cli.RunID) (held func()) {
+func (h *Launcher) announce(id cli.RunID) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.starting[id] = true

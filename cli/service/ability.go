@@ -59,7 +59,7 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 
 // ProjectFields lists the project settings for an agent in a directory; see cli.ReadProject. It returns nothing if the
 // agent does not read project settings.
-func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
+func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, unread string) {
 	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return nil, "" // the turn will report the failure
@@ -115,17 +115,17 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	return all
 }
 
-// ChooseMode returns the mode in which an agent runs. can lists the modes that the agent supports, the preferred one
-// first. ChooseMode returns wanted if the agent supports it, and otherwise the first mode in can. It returns "" if can
-// is empty, because the agent then cannot run.
-func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
+// ChooseMode returns the mode in which an agent runs: the configured one if the agent supports it, or else the first
+// supported one, which is the one that the agent's provider prefers. It returns "" if no mode is supported, because the
+// agent then cannot run.
+func ChooseMode(supported []cli.Mode, configured cli.Mode) cli.Mode {
 	switch {
-	case len(can) == 0:
+	case len(supported) == 0:
 		return ""
-	case slices.Contains(can, wanted):
-		return wanted
+	case slices.Contains(supported, configured):
+		return configured
 	}
-	return can[0]
+	return supported[0]
 }
 
 // askModes returns a function that asks a provider for its modes. The function may start a process of the agent.
@@ -174,9 +174,9 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 // first. It skips an agent that fails, for example because no user is logged in. It returns ErrUnsupported if each
 // session has its own home, because such a home contains only one session.
 //
-// If the homes of several accounts are copies, they contain the same session. StoredSessions then lists the session
-// once, with the account that of selects.
-func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+// If the homes of several accounts are copies, they contain the same session. StoredSessions then lists it once, if
+// possible with the agent's account in accounts.
+func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
@@ -222,18 +222,18 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Acc
 		}
 		s.opts.Logger.Warn("some sessions of agents are not listed", "err", err)
 	}
-	all = withoutCopies(all, of)
+	all = withoutCopies(all, accounts)
 	slices.SortFunc(all, func(a, b cli.StoredSession) int {
 		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }
 
-// withoutCopies returns each session once. If several accounts have the session, it returns the one of the account in
-// of, or else of the first account by name.
-func withoutCopies(all []cli.StoredSession, of cli.Accounts) []cli.StoredSession {
+// withoutCopies returns each session once. If several accounts have a session, it prefers the agent's account in
+// accounts, and otherwise the first account by name.
+func withoutCopies(all []cli.StoredSession, accounts cli.Accounts) []cli.StoredSession {
 	rank := func(s cli.StoredSession) int {
-		if s.Account == of[s.Agent] {
+		if s.Account == accounts[s.Agent] {
 			return 0
 		}
 		return 1

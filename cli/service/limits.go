@@ -52,11 +52,11 @@ func (p *pool) living() []*slot {
 // expected returns the size in bytes that a new process of the agent will probably have.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the limit that would be exceeded if each of requests got a new process. there are the processes that
-// remain. freed is the memory of other processes that are about to end.
-func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
+// lacks returns the limit that would be exceeded if each request got a new process beside the remaining ones. freed is
+// the memory of other processes that are about to end.
+func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
-	for _, at := range there {
+	for _, at := range remaining {
 		if at.counts() {
 			counted++
 		}
@@ -64,7 +64,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	if limit := p.opts.MaxLive; limit > 0 && counted > limit {
 		return number
 	}
-	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // if no process runs, one may always start
+	if p.opts.Available == nil || len(requests) == 0 || len(remaining) == 0 { // if no process runs, one may always start
 		return enough
 	}
 	left := p.opts.Available() + freed

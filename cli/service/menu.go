@@ -68,16 +68,16 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 	return a
 }
 
-// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. It
-// creates the sandbox if needed. If the environment is unknown, it returns no agents. of selects the account of each
-// agent.
+// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. accounts
+// contains the account of each agent. Menu creates the sandbox if needed. If the environment is unknown, it returns no
+// agents.
 //
 // Menu queries all agents at the same time, each for at most MenuWait, and caches answers for MenuTTL. If a query
 // fails, the agent's entry has Err and no models.
 //
-// Menu waits for no agent if ctx comes from cli.AtOnce, and only for the agents in only if there are any. Err of an
+// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, it waits for none. Err of an
 // agent that has not answered is then ErrLoading.
-func (s *Service) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry {
+func (s *Service) Menu(ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
@@ -87,12 +87,12 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, onl
 	var asked sync.WaitGroup
 	for i, e := range agents {
 		asking := ctx
-		if len(only) > 0 && !slices.Contains(only, e.agent()) {
+		if len(waitFor) > 0 && !slices.Contains(waitFor, e.agent()) {
 			asking = cli.AtOnce(ctx)
 		}
-		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		entry, failure := s.at(in, e.agent(), accounts[e.agent()])
 		if failure != nil {
-			entries[i] = cli.MenuEntry{Agent: e.agent(), Account: of[e.agent()], Err: failure}
+			entries[i] = cli.MenuEntry{Agent: e.agent(), Account: accounts[e.agent()], Err: failure}
 			continue
 		}
 		asked.Go(func() { entries[i] = entry.menu(asking) })
@@ -179,7 +179,7 @@ const (
 //
 // If ctx comes from cli.AtOnce, an agent that has not answered yet counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox,
-	of cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error) {
+	accounts cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return s.opts.Default, nil, nil
@@ -191,7 +191,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 		if at.entry(agent) == nil {
 			continue
 		}
-		e, failure := s.at(in, agent, of[agent])
+		e, failure := s.at(in, agent, accounts[agent])
 		switch {
 		case failure != nil && agent == s.opts.Default:
 			return agent, nil, nil // the turn reports the failure
@@ -226,10 +226,10 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment that is not in others, or "". of selects the account of
-// each agent. configured reports whether the returned agent is the default or a configured fallback. Substitute does
-// not wait long for a sandbox.
-func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+// Substitute returns the first usable agent of an environment that is not in others, or "". accounts contains the
+// account of each agent. configured reports whether the returned agent is the default or a configured fallback.
+// Substitute does not wait long for a sandbox.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	others []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -238,7 +238,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Account
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
 	for _, e := range s.order(at) {
-		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		entry, failure := s.at(in, e.agent(), accounts[e.agent()])
 		if failure != nil || slices.Contains(others, e.agent()) {
 			continue
 		}

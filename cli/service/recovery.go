@@ -114,17 +114,17 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge checks a Result against other facts about the attempt, and returns the corrected Result. said is false if the
-// provider emitted no Result. err is an error of running the turn.
-func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err error) cli.Result {
-	if !said {
+// judge checks a Result against other facts about the attempt, and returns the corrected Result. hasResult is false if
+// the provider emitted no Result. err is an error of running the turn.
+func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
+	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)
 		if r.Err == nil && r.Text == "" {
 			r.Err = cli.Failf(cli.BadOutput, w.agent, "it ended without an answer")
 		}
 	}
 	switch {
-	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
+	case ctx.Err() != nil && !r.Detached && (!hasResult || r.Err != nil && !r.Aborted):
 		return recut(ctx, w.agent, r)
 	case r.Err != nil && r.Err.Kind == cli.Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
 		r.Err = nil // the agent answered, but exited without an event that ends the turn

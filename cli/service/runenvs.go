@@ -119,12 +119,13 @@ func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
 	}
 }
 
-// SetProviders replaces the agents of all open environments. It calls of with an environment and its present providers,
-// and of returns the new ones. A provider that is in both lists keeps its sessions. If a provider is not in the new
-// list, its running turns end normally, its idle sessions are closed, and it gets no new turns.
+// SetProviders replaces the agents of all open environments. It calls replace with an environment and its present
+// providers, and uses the providers that replace returns. A provider that is in both lists keeps its sessions. If a
+// provider is no longer in the list, its running turns end normally, its idle sessions are closed, and it gets no new
+// turns.
 //
 // accounts lists the additional accounts of this host's agents. Only agents with a new provider get them.
-func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
+func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
 	accounts []AccountProvider) {
 	for _, at := range s.runEnvs.list() {
 		old := at.entries()
@@ -133,7 +134,7 @@ func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) [
 			present = append(present, e.provider)
 		}
 		var next []*agentEntry
-		for _, p := range of(at.sandbox, present) {
+		for _, p := range replace(at.sandbox, present) {
 			if i := slices.Index(present, p); i >= 0 {
 				next = append(next, old[i])
 			} else {

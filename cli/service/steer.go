@@ -26,16 +26,16 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
-// Bring copies files of this host to the same paths in a sandbox. It does nothing if in is this host. Safe for
-// concurrent use.
-func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
+// Bring copies files of this host to the same paths in a sandbox. It does nothing if sandbox is empty, which means this
+// host. Safe for concurrent use.
+func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string) error {
 	if !s.work.enter() {
 		return cli.ErrClosing
 	}
 	defer s.work.Done()
-	at := s.runEnvs.get(in)
+	at := s.runEnvs.get(sandbox)
 	if at == nil {
-		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: sandbox, Reason: "it is not configured"}
 	}
 	return at.bring(ctx, files)
 }
@@ -126,15 +126,15 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f for a running turn. If the turn is not running, it returns the error absent. f's context ends with the
-// turn.
-func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
+// with calls f for a running turn, and returns the error notRunning if the turn is not running. f's context ends with
+// the turn.
+func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
 	p.mu.Unlock()
 	if e == nil || !e.calls.enter() {
-		return absent
+		return notRunning
 	}
 	defer e.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)

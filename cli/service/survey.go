@@ -27,21 +27,21 @@ type sighting struct {
 	err    error
 }
 
-// Survey looks for the runs of the previous process of ductor, and returns what is left of each turn in open. Call it
-// once, before the first Run.
+// Survey looks for the runs of the previous process of ductor. It returns, for each open turn, what is left of it. Call
+// it once, before the first Run.
 //
 // Survey adds sessions with background work to the pool. It ends all runs without such work and without an open turn.
-// It does not wait for that, but conversations of these runs start nothing until their runs have ended.
+// It does not wait for that, but the conversations of these runs start no turn before their runs have ended.
 //
 // Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends its
 // runs later, and no turn starts in the sandbox before that. The returned error concerns only this host.
-func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
 	taken := map[closeKey]bool{}
-	for _, t := range open { // this opens environments that belong to one conversation
+	for _, t := range openTurns { // this opens environments that belong to one conversation
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
@@ -55,7 +55,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 		for _, run := range sight.runs {
 			run.Marks = nil // only the stored marks count, not those of a launcher
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
-			if s.claim(&left, open, remains) {
+			if s.claim(&left, openTurns, remains) {
 				taken[left.closeKey()] = true
 			} else {
 				rest[sight.runEnv] = append(rest[sight.runEnv], left)
@@ -75,7 +75,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 		})
 	}
 	all.Wait()
-	for _, t := range open {
+	for _, t := range openTurns {
 		switch {
 		case t.Background && slices.Contains(working, t.Start.Run):
 			remains[t.Turn] = cli.RemainsRun
@@ -87,7 +87,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	return remains, errors.Join(errs...)
 }
 
-// sightings asks the launchers of all environments at the same time.
+// sightings lists the runs of the previous process in all environments. It asks all launchers at the same time.
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup
@@ -125,9 +125,9 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 
 // claim connects a run with the open turns that were running in it, so that Resume can continue them. It returns false
 // if ductor resumes none of them.
-func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
+func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
-	for _, t := range open {
+	for _, t := range openTurns {
 		switch {
 		case !left.has(t):
 		case t.GivenUp:
@@ -157,18 +157,18 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 }
 
 // takeUp adds an environment's sessions with background work to the pool, and ends the other runs. For a sandbox, it
-// attaches to no more runs after until. taken contains sessions for which another run is already in use.
-func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool,
+// attaches to no more runs after until. inUse contains sessions for which another run is already in use.
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, inUse map[closeKey]bool,
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
 		what := left.closeKey() // two processes of one session would corrupt its history
 		left.at = s.pool.left(left)
 		late := at.sandbox != "" && time.Now().After(until)
-		if taken[what] || late || !s.adoptIdle(ctx, left) {
+		if inUse[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
 			continue
 		}
-		taken[what] = true
+		inUse[what] = true
 		adopted = append(adopted, left.run.Run)
 	}
 	return adopted

@@ -171,12 +171,12 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause adds more, an error of the cleanup after err. more may be nil.
-func withCause(err, more error) error {
-	if more == nil {
+// withCause adds cleanupErr, the error of the cleanup after err, to err. cleanupErr may be nil.
+func withCause(err, cleanupErr error) error {
+	if cleanupErr == nil {
 		return err
 	}
-	return errors.Join(err, more)
+	return errors.Join(err, cleanupErr)
 }
 
 // connect creates the connection to the agent. The caller then starts its reader.

@@ -307,13 +307,13 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove sets the session's phase to to, and takes the session out of its process. It returns the provider's part of
-// the session and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
-func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
+// remove sets the session's phase, and takes the session out of its process. It returns the provider's part of the
+// session and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
+func (s *Session[M]) remove(phase Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	agent, was = s.agent, s.phase
-	s.agent, s.phase = nil, to
+	s.agent, s.phase = nil, phase
 	return agent, was
 }
 

@@ -29,9 +29,9 @@ const (
 	givenBack
 )
 
-// Add adds a message. The caller then sends it to the agent if isNew is true. isNew is false if Add was called before
-// with the same ID. over is true if the turn accepts no more messages.
-func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
+// Add adds a message. If isNew is true, the caller then sends it to the agent. isNew is false if the turn accepts no
+// more messages, or if Add was called before with the same ID. closed is true if the turn accepts no more messages.
+func (a *Added) Add(id string, turn cli.TurnID) (isNew, closed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	isNew = !a.over && a.index(id) < 0

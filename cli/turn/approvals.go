@@ -142,9 +142,9 @@ func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	return slices.Clone(a.answered)
 }
 
-// Withdraw removes and returns the requests that match gone, because the agent no longer waits for them.
-func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
-	removed, told := a.remove(gone)
+// Withdraw removes and returns the requests for which obsolete returns true, because the agent no longer waits for them.
+func (a *Approvals[A]) Withdraw(obsolete func(A) bool) []A {
+	removed, told := a.remove(obsolete)
 	for _, id := range told {
 		a.out.Pass(cli.ApprovalWithdrawn{ID: id})
 	}
@@ -168,24 +168,24 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests that match gone. told lists the IDs of those that the user has seen.
-func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
+// remove removes the requests for which obsolete returns true. seen lists the IDs of those that the user has seen.
+func (a *Approvals[A]) remove(obsolete func(A) bool) (removed []A, seen []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open = slices.DeleteFunc(a.open, func(p Pending[A]) bool {
-		if !gone(p.About) {
+		if !obsolete(p.About) {
 			return false
 		}
 		removed = append(removed, p.About)
 		if a.told[p.ID] {
-			told = append(told, p.ID)
+			seen = append(seen, p.ID)
 		}
 		return true
 	})
-	return removed, told
+	return removed, seen
 }
 
 // Waiting reports whether a request is open; see Loop.Waiting.

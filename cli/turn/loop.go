@@ -210,16 +210,16 @@ func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the result of Run. If the turn was cut short, it returns the reason for that instead of as.
-func (t *Turn[T]) end(as End) End {
+// end returns the result of Run: why the turn was cut short, or else outcome.
+func (t *Turn[T]) end(outcome End) End {
 	t.phase = Done
-	if as == EndDetached {
-		return as
+	if outcome == EndDetached {
+		return outcome
 	}
 	if t.replay.active && t.loop.Out != nil { // the turn ended in the replayed output
 		t.loop.Out.Pass(cli.CaughtUp{})
 	}
-	return cmp.Or(t.cancellation.why, as)
+	return cmp.Or(t.cancellation.why, outcome)
 }
 
 // handleWaiting handles the items in the queue, until one of them ends the turn.

@@ -65,11 +65,11 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 	return stream, nil
 }
 
-// End stops the process of a turn, unless how is EndDetached. If End returns an error, the process may still be
-// running; Close then tries again.
-func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
+// End stops the process of a turn, unless ductor detached from it (EndDetached). If End returns an error, the process
+// may still be running; Close then tries again.
+func (s *OneShotSession) End(ctx context.Context, stream *Stream, end End) error {
 	var err error
-	if how != EndDetached {
+	if end != EndDetached {
 		err = stream.Close(context.WithoutCancel(ctx))
 	}
 	s.mu.Lock()

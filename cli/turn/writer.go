@@ -47,9 +47,9 @@ type Writer struct {
 	closed  error // the reason why Put accepts nothing more; nil while it does
 }
 
-// NewWriter starts a Writer. Close or Drop ends it and closes to.
-func NewWriter(to io.WriteCloser) *Writer {
-	w := &Writer{to: to, ready: make(chan struct{}, 1), done: make(chan struct{})}
+// NewWriter starts a Writer. Close or Drop ends it and closes input.
+func NewWriter(input io.WriteCloser) *Writer {
+	w := &Writer{to: input, ready: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -83,18 +83,18 @@ func (w *Writer) Close() {
 	wake(w.ready)
 }
 
-// Drop drops the queued data and closes the Writer. Parcel.Sent gets the error why for dropped data.
-func (w *Writer) Drop(why error) {
+// Drop drops the queued data and closes the Writer. It calls Parcel.Sent of the dropped data with reason.
+func (w *Writer) Drop(reason error) {
 	w.mu.Lock()
 	parcels := w.parcels
 	w.parcels, w.bytes = nil, 0
 	if w.closed == nil {
-		w.closed = why
+		w.closed = reason
 	}
 	wake(w.ready)
 	w.mu.Unlock()
 	for _, p := range parcels {
-		p.tell(why)
+		p.tell(reason)
 	}
 }
 

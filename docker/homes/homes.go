@@ -43,10 +43,10 @@ type Answer struct {
 }
 
 // Main runs an action, prints an Answer and returns the exit code. args contains the directory of all homes, the action
-// and, except for List, the name of a home. Make extracts the tar archive in into the home.
-func Main(args []string, in io.Reader, out io.Writer) int {
+// and, except for List, the name of a home. For Make, input is a tar archive to extract into the home.
+func Main(args []string, input io.Reader, out io.Writer) int {
 	var answer Answer
-	all, err := runAction(args, in)
+	all, err := runAction(args, input)
 	if answer.Homes = all; err != nil {
 		answer.Error = err.Error()
 	}

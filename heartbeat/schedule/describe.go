@@ -105,13 +105,13 @@ func daysWords(p lang.Printer, dates, weekdays string) string {
 var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
 	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
-// listWords describes a list of numbers from least to most. It calls say for each number. It returns "" if the list is
-// invalid.
-func listWords(p lang.Printer, list string, least, most int, say func(int) string) (words string) {
+// listWords describes a list of numbers, using say for each number. It returns "" if the list is invalid, or if a number
+// is lower than lowest or higher than highest.
+func listWords(p lang.Printer, list string, lowest, highest int, say func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		switch {
-		case err != nil || n < least || n > most:
+		case err != nil || n < lowest || n > highest:
 			return ""
 		case words == "":
 			words = say(n)
