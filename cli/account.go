@@ -9,14 +9,14 @@ import (
 	"ductor/lang"
 )
 
-// Account is the name that the configuration gives to one of an agent's log-ins, such as "work". Empty means the
-// agent's default log-in.
+// Account is the name of an agent's log-in in the configuration, such as "work". Empty means the agent's default
+// log-in.
 type Account string
 
 // Accounts holds the account of each agent. An agent without an entry uses its default log-in.
 type Accounts map[Agent]Account
 
-// With returns a copy of a in which agent uses account.
+// With returns a copy of the accounts in which the agent has another one.
 func (a Accounts) With(agent Agent, account Account) Accounts {
 	all := Accounts{}
 	maps.Copy(all, a)
@@ -79,8 +79,8 @@ func (h AccountHome) Environ(env []string) []string {
 	return append(env, h.Home+"="+h.Dir)
 }
 
-// Words returns a command line that runs the given one with the account. For the default account it returns words
-// unchanged.
+// Words returns a command line that runs the command in words with the account. For the default account it returns
+// words unchanged.
 func (h AccountHome) Words(words ...string) []string {
 	if h.Account == "" {
 		return words
@@ -88,8 +88,8 @@ func (h AccountHome) Words(words ...string) []string {
 	return append([]string{"env", h.Home + "=" + h.Dir}, words...)
 }
 
-// Logins returns p's ways to log in, changed for this account: if a way is a command line, the command line also selects
-// the account's directory.
+// Logins returns p's ways to log in, changed for this account: if a way is a command line, the command line also
+// selects the account's directory.
 func (h AccountHome) Logins(p Provider) (all []Login) {
 	knows, ok := p.(LoginProvider)
 	if !ok {

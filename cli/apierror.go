@@ -17,13 +17,13 @@ type APIError struct {
 }
 
 // Kind derives the kind of failure from the status. If the status is missing or only means a bad request, Kind uses the
-// names of the error, from Name and Text. If there are no names either, it searches Text for known phrases.
+// names of the error, from Name and Text. Without such names, it searches Text for known phrases.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
 	}
 	kind, named := kindOfStatus(cmp.Or(e.Status, statusIn(e.Text))), kindOfNames(e)
-	// A known name is more precise than such a status.
+	// The error's name is more precise than a status that is missing or means a bad request.
 	if (kind == "" || kind == Refused) && named != "" && named != APIFailed {
 		kind = named
 	}
@@ -32,7 +32,7 @@ func (e APIError) Kind() FailureKind {
 		return NetworkDown
 	}
 	switch kind {
-	// Some APIs respond with one of these if a limit is reached or a log-in has expired.
+	// Some APIs also respond like this if a limit is reached or a log-in has expired.
 	case Refused, Forbidden:
 		return cmp.Or(sharpKind(e.Text), kind)
 	case "":

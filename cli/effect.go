@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Effect describes what a request for approval would do, in the same terms for all agents. Rules and permission modes
+// Effect describes the action in a request for approval, in the same terms for all agents. Rules and permission modes
 // use it to decide, so a provider sets only fields that are certain. For the zero value they leave the decision to the
 // user.
 type Effect struct {
@@ -61,7 +61,7 @@ func targetFields() []string {
 	}
 }
 
-// identifyingFields lists the input fields that only identify a request, and do not change what it does.
+// identifyingFields lists the input fields that only identify a request, and do not change its effect.
 func identifyingFields() []string {
 	return []string{
 		"toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "callId", "call_id", "itemId", "threadId", "turnId",
@@ -70,7 +70,7 @@ func identifyingFields() []string {
 }
 
 // EffectOf derives the effect of a request from its input. dir is the working directory of the turn. EffectOf uses the
-// field names that most agents share. usual maps other fields to values that do not change what a command does.
+// field names that most agents share. usual maps other fields to values that do not change the effect of a command.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
@@ -112,8 +112,8 @@ func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	return ok
 }
 
-// effectiveFields returns the fields of an input, except those that are null or only identify the request. It returns
-// false if the input is not an object or repeats a field.
+// effectiveFields returns the fields of an input, without null values and without those fields that only identify the
+// request. It returns false if the input is not an object or repeats a field.
 func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	said := map[string]bool{}
 	for _, l := range Leaves(input) {

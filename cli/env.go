@@ -39,7 +39,7 @@ func neverPassed() []string {
 }
 
 // ChatIDVar contains the ID of the chat for which an agent and its tools work. Agents see no other variables of ductor,
-// except those that start with ToolVars.
+// except variables that start with ToolVars.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
 // ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") whose names are in allow, and
@@ -47,8 +47,8 @@ const ChatIDVar = "DUCTOR_CHAT_ID"
 // allow.
 //
 // ChildEnv never passes on variables that mark a process as a child of an agent. It passes on ductor's own variables
-// only from extra, and only ChatIDVar and those that start with ToolVars. The result is sorted and contains each name
-// once.
+// only from extra, and only ChatIDVar and variables that start with ToolVars. The result is sorted and contains each
+// name once.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}

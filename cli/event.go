@@ -155,7 +155,7 @@ func PlanStateOf(status string) PlanState {
 	return PlanOpen
 }
 
-// StatusKind names what an agent does while it neither writes text nor uses a tool.
+// StatusKind names an activity of an agent while it neither writes text nor uses a tool.
 type StatusKind string
 
 // StatusKind values.

@@ -43,8 +43,8 @@ const (
 	UnknownFailure FailureKind = "unknown"
 )
 
-// Failure is an error with a text for users and a kind that determines what they can do about it. Detail is for
-// operators. It may contain raw output of the agent, so ductor removes secrets from it before every use.
+// Failure is an error with a text for users and a kind that determines the possible reactions. Detail is for operators.
+// It may contain raw output of the agent, so ductor removes secrets from it before every use.
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent

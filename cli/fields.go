@@ -47,7 +47,7 @@ type Reading struct {
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the values of an input, in its order, except those that Said lists. It sets the Weight of each.
+// Fields returns the values of an input, in its order, without the values in Said. It sets the Weight of each.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {

@@ -10,8 +10,8 @@ import (
 // Launcher starts processes in one environment: this host, a container, or another machine. The processes survive the
 // end of ductor, and the next process of ductor can find them again. Methods are safe for concurrent use.
 type Launcher interface {
-	// Start runs cmd until Process.Stop, or until the program ends by itself. Cancelling ctx aborts only the start. If
-	// the program does not exist, the error matches fs.ErrNotExist.
+	// Start runs cmd until the program ends, or until Process.Stop. Cancelling ctx aborts only the start. If the
+	// program does not exist, the error matches fs.ErrNotExist.
 	Start(ctx context.Context, cmd Command) (Process, error)
 	// LookPath finds a program by its name in this environment, like exec.LookPath.
 	LookPath(name string) (string, error)
@@ -28,7 +28,7 @@ type Launcher interface {
 	// then deletes the output that only this turn needed. It deletes in the background.
 	//
 	// If the turn's process continues to run, the Launcher keeps the output from the start of the first turn that is
-	// not settled. If all turns are settled, it keeps only the output after the end of the last turn.
+	// not settled. If all turns are settled, it deletes the output up to the end of the last turn.
 	Settled(turn TurnID)
 }
 
@@ -54,11 +54,11 @@ type Recording interface {
 // RunID identifies a run. A run is a program from its start to its end, with its input and output.
 type RunID string
 
-// Purpose describes what a run is for. The runner, which supervises the program, stores it, so that ductor recognizes
-// the run after a restart.
+// Purpose describes why a run was started. The runner, which supervises the program, stores it, so that ductor
+// recognizes the run after a restart.
 type Purpose struct {
 	Agent        Agent
-	Mode         Mode         // empty for a probe: a short query that nobody needs after a restart
+	Mode         Mode         // empty for a probe: a short query, which is useless after a restart
 	Conversation Conversation // empty for a process that serves several conversations
 	// Setting is a digest, by the provider, of the configuration of the process. After a restart, ductor compares it to
 	// find the requests that the process can serve. It reveals no secrets.
@@ -70,8 +70,8 @@ type Mark struct {
 	Turn   TurnID
 	Output int64 // bytes of output that belong to earlier turns
 	Input  int64 // bytes of input that belong to earlier turns
-	// Note is a short text in which the provider stores what it needs to resume the turn, such as token totals of
-	// earlier turns.
+	// Note is a short text in which the provider stores the state that it needs to resume the turn, such as token
+	// totals of earlier turns.
 	Note string
 }
 
@@ -194,7 +194,7 @@ type ExitStatus struct {
 // Terminator names who or what ended a program.
 type Terminator string
 
-// Terminator values. If an unknown process kills the program, the value is Itself.
+// Terminator values. If an unknown process kills the program, the value is EndedByItself.
 const (
 	EndedByItself     Terminator = ""
 	EndedByStop       Terminator = "stop"       // Process.Stop

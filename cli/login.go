@@ -15,7 +15,7 @@ type Login struct {
 	Account  Account // the account to log in
 }
 
-// LoginKind classifies ways to log in by what the user has to do.
+// LoginKind classifies ways to log in by the user's part in them.
 type LoginKind string
 
 // LoginKind values.

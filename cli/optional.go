@@ -61,14 +61,14 @@ type SkillReader interface {
 type Preparer interface {
 	// Prepare creates or connects the environment if needed, and checks that it works. Safe for concurrent use.
 	Prepare(ctx context.Context) error
-	// Doing describes in a few words the slow step that Prepare is currently in. It returns "" if there is none. It
-	// does not block.
+	// Doing describes in a few words the slow step that Prepare is currently in. It returns "" at other times. It does
+	// not block.
 	Doing() string
 }
 
 // FillReporter is a Session whose agent can report, even during a turn, how full its context is.
 type FillReporter interface {
-	// Fill asks the agent how full its context is, and what fills it. Safe for concurrent use.
+	// Fill asks the agent how full its context is, and which parts fill it. Safe for concurrent use.
 	Fill(ctx context.Context) (Fill, error)
 }
 

@@ -122,7 +122,7 @@ func steersAgent(name string) bool {
 // kinds, and commas before a closing bracket. It does not validate the text.
 func PlainJSON(raw []byte) []byte {
 	var out bytes.Buffer
-	comma := -1 // index in out of the last comma, while only white space and comments followed it
+	comma := -1 // where out contains a comma that only white space and comments follow; else -1
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':

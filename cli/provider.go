@@ -18,8 +18,8 @@ type Provider interface {
 	// Open opens a session for req without sending a prompt. In Live mode it starts the process; in OneShot mode it
 	// starts nothing. Cancelling ctx aborts the opening, but does not affect the session. Errors are *Failure.
 	Open(ctx context.Context, mode Mode, req Request) (Session, error)
-	// Adopt creates a session from a run that the previous process of ductor started. Errors are *Failure; the caller
-	// then ends the run. If a run serves several conversations, the caller adopts it once for each of them.
+	// Adopt creates a session from a run of the previous process of ductor. Errors are *Failure; the caller then ends
+	// the run. If a run serves several conversations, the caller adopts it once for each of them.
 	//
 	// If req.Turn is not empty, that turn was running, and the caller continues it by calling Session.Turn with the
 	// same req. Turn first emits all events since the start of the turn, then CaughtUp, then new events. It sends the

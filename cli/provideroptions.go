@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Defaults of ProviderOptions. Code outside of providers that ends processes or waits for them uses them, too.
+// Defaults of ProviderOptions. Other code that waits for processes uses the same values.
 const (
 	DefaultStall     = 5 * time.Minute
 	DefaultToolStall = 30 * time.Minute
@@ -102,8 +102,8 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
 }
 
-// StartOnce starts a process that serves only req's turn. It sets the fields of command that result from o and req.
-// Errors are *Failure.
+// StartOnce starts a process that serves only the turn of req. The caller sets the arguments and the environment in
+// command; StartOnce sets the other fields. Errors are *Failure.
 func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
 	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
 	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation

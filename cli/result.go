@@ -7,7 +7,7 @@ type Result struct {
 	Text           string // the complete answer; equal to the combined text events of the turn
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	Usage          Usage             // of this turn alone
+	Usage          Usage             // tokens of this turn only
 	ByModel        map[ModelID]Usage // Usage by model, if the agent reports it
 	CostUSD        float64           // of this turn alone; 0 if the agent does not report it
 	Duration       time.Duration
@@ -28,7 +28,7 @@ type Told struct {
 	Unread []TurnID
 }
 
-// BackgroundResult is the result of a turn that the agent started by itself, without a prompt.
+// BackgroundResult is the result of a turn that the agent started without a prompt.
 type BackgroundResult struct {
 	Result
 	Task string // the background task that caused the turn by ending, in one line; may be empty
@@ -68,7 +68,7 @@ func (u Usage) Sub(v Usage) Usage {
 // Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Fill describes how full a session's context is, and what the session has cost.
+// Fill describes how full a session's context is, and the cost of the session.
 type Fill struct {
 	Used  int64      `json:"used"`            // tokens in the context; 0 if the agent does not report them
 	Limit int64      `json:"limit,omitempty"` // size of the context in tokens; 0 if the agent does not report it

@@ -2,8 +2,8 @@ package cli
 
 import "time"
 
-// Living describes what is running, for /status: live sessions and processes, turns that wait for a process, and agents
-// with which ductor currently starts no turns.
+// Living describes the present load, for /status: live sessions and processes, turns that wait for a process, and
+// agents with which ductor currently starts no turns.
 type Living struct {
 	Sessions     []SessionStatus // sorted by conversation
 	Processes    int             // processes of agents, including those that are starting or ending
@@ -57,11 +57,11 @@ type OpenTurn struct {
 	Background   bool // the turn has ended, and the agent has been working in the background since Start
 }
 
-// Remains describes what a restart of ductor left of an OpenTurn.
+// Remains describes the state of an OpenTurn after a restart of ductor.
 type Remains string
 
 // Remains values.
 const (
 	RemainsRun     Remains = "run"     // its run exists, and Service.Resume can continue it
-	RemainsUnknown Remains = "unknown" // nobody knows what it did, so only the user may repeat it
+	RemainsUnknown Remains = "unknown" // its effects are unknown, so only the user may repeat it
 )

@@ -25,7 +25,7 @@ type ToolServer struct {
 	URL  string
 	// Headers maps the name of each HTTP header to the variable in Env that contains the header's value.
 	Headers map[string]string
-	// Env contains the variables that the program needs in addition to those that it inherits from the agent. The
+	// Env contains the variables that the program needs in addition to variables that it inherits from the agent. The
 	// values may be secret, so no provider puts them on a command line. If an agent is configured by its command line,
 	// ductor adds them to the agent's own environment.
 	Env map[string]string
@@ -41,7 +41,7 @@ type AbsentServer struct {
 	Why  string // the reason, for users; empty if the turn does not need the server
 }
 
-// WithoutForeign returns only ductor's own servers: those that are Trusted.
+// WithoutForeign returns only ductor's own servers, which are Trusted.
 func WithoutForeign(servers []ToolServer) []ToolServer {
 	return slices.DeleteFunc(slices.Clone(servers), func(s ToolServer) bool { return !s.Trusted })
 }

@@ -53,7 +53,7 @@ type Launcher struct {
 	work     sync.WaitGroup // background work; mu must be held to add work
 	record   cli.Recorder   // nil stores nothing
 
-	closing chan struct{} // closed when closed is set
+	closing chan struct{} // closed by Close
 }
 
 var (
@@ -182,7 +182,7 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled implements cli.Launcher. If the run has ended and all its turns are settled, Settled deletes the run.
+// Settled implements cli.Launcher. It removes a stopped run as a whole after the last of its turns was settled.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -148,7 +148,7 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	return tied, replaceLink(home, s.To, s.From)
 }
 
-// giveBack copies a file that an agent wrote in place of a link to the link's target.
+// giveBack copies a file to the owner's home if an agent wrote it in the place of a link.
 func giveBack(home *os.Root, from, to string) error {
 	content, err := home.ReadFile(from)
 	if err != nil || len(content) == 0 || len(content) > maxSeed {

@@ -258,8 +258,8 @@ func (p *pool) process(id processID) cli.Process {
 // expireAfter makes the pool close a busy session after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
-// discard closes a session and waits for that. If closing fails, discard returns an error, and the pool tries again
-// later.
+// discard closes a session and waits until it is closed. If closing fails, discard returns an error, and the pool tries
+// again later.
 func (p *pool) discard(e *pooled) error {
 	p.do(func() { p.beginClose(e) })
 	return p.finishClose(e)

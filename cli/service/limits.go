@@ -64,7 +64,7 @@ func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack 
 	if limit := p.opts.MaxLive; limit > 0 && counted > limit {
 		return number
 	}
-	if p.opts.Available == nil || len(requests) == 0 || len(remaining) == 0 { // if no process runs, one may always start
+	if p.opts.Available == nil || len(requests) == 0 || len(remaining) == 0 { // the first process may always start
 		return enough
 	}
 	left := p.opts.Available() + freed

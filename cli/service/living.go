@@ -37,7 +37,7 @@ func (p *pool) live(ctx context.Context) cli.Living {
 
 func idOf(s cli.SessionStatus) processID { return processID{s.Sandbox, s.Agent, s.PID} }
 
-// memory measures the processes of the sessions. It omits a process if that fails.
+// memory measures the processes of the sessions. It omits a process that it cannot measure.
 func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[processID]int64 {
 	ctx, cancel := context.WithTimeout(ctx, measureWait)
 	defer cancel()

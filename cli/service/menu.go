@@ -77,7 +77,9 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 //
 // If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, it waits for none. Err of an
 // agent that has not answered is then ErrLoading.
-func (s *Service) Menu(ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent) []cli.MenuEntry {
+func (s *Service) Menu(
+	ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent,
+) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil

@@ -17,7 +17,7 @@ const stopSlack = 10 * time.Second
 
 // Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// Changed is not called at the end of the output. Turns notice that by Process.Gone.
+	// Changed is not called at the end of the output, because Process.Gone reports that to turns.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error

@@ -235,7 +235,7 @@ func (t *Turn[M]) send() {
 }
 
 func (t *Turn[M]) unsent(err error) {
-	if !errors.Is(err, rpc.ErrEnded) { // turns notice ErrEnded by Process.Gone
+	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports ErrEnded
 		t.inbox.Put(Item[M]{Unsent: err}, 0)
 	}
 }
