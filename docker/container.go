@@ -71,7 +71,7 @@ func (o Options) blueprint(f fittedImage) (blueprint, error) {
 	return b, nil
 }
 
-// digestOf returns a digest of everything that requires a new container if it changes. image is included in the digest.
+// digestOf returns a digest of the settings whose change requires a new container, and of image.
 func (o Options) digestOf(b blueprint, image string) (string, error) {
 	raw, err := json.Marshal(struct {
 		Base string

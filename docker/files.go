@@ -35,7 +35,7 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, name string, content []by
 // maxRealBytes limits the size of the answer of RealPaths.
 const maxRealBytes = 16 << 20
 
-// RealPaths resolves paths in the container; see rooted.RealPaths. It returns the same errors as ReadFile.
+// RealPaths is rooted.RealPaths for files of the container. It returns the same errors as ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {

@@ -56,9 +56,10 @@ func (c *homeCache) drop(home string) {
 	maps.DeleteFunc(c.made, func(f homeKey, _ string) bool { return f.home == home })
 }
 
-// Home creates the home of a session in the container, and returns its path there. It creates the container if needed.
-// It copies those HomeSeeds without an Agent that are newer than the files in the home. If the home is already
-// prepared, Home only sends one request to the engine. The home exists until ForgetHome or Engine.Forget removes it.
+// Home prepares a directory in the container as the home of a session, and returns its path. It creates the container
+// if necessary. It copies those HomeSeeds without an Agent that are newer than the files in the home. If the home is
+// already prepared, Home only sends one request to the engine. The home exists until ForgetHome or Engine.Forget
+// removes it.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")

@@ -211,8 +211,7 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 	return *c.SizeRw, used, nil
 }
 
-// Retire removes the container if no program is running in it, and none was started for at least idle. The home
-// remains.
+// Retire removes the container if it was unused for the time idle. The home remains.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
 	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
 		if id == "" {
@@ -226,8 +225,7 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	})
 }
 
-// Forget removes the container and the home if no program is running in the container, and none was started for at
-// least idle.
+// Forget removes the container and the home if the container was unused for the time idle.
 func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
 	return l.whileUnused(ctx, idle, func(string) (bool, error) {
 		if err := l.remote.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
@@ -237,8 +235,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do if no program is running in the container, and none was started for at least idle. id is the
-// container's ID, or "" if there is no container. No program can start during the call.
+// whileUnused calls do if the container was unused for the time idle: no program is running in it, and none was started
+// since. id is the container's ID, or "" if there is no container. No program can start during the call.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {

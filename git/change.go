@@ -90,7 +90,7 @@ func (r *Repo) Diff(ctx context.Context, from, to string, o DiffOptions) (string
 	return out, nil
 }
 
-// Head returns the tree of HEAD, or the empty tree if there are no commits.
+// Head returns the tree of HEAD, or the empty tree before the first commit.
 func (r *Repo) Head(ctx context.Context) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
 	var exit *ExitError

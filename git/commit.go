@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit. If it returns one of them, it has committed nothing.
+// Errors of Commit. It has then committed nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -56,7 +56,7 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 	return id, nil
 }
 
-// checkUnchanged returns a *Differs that names the files whose content is no longer that of Change.New.
+// checkUnchanged returns a *Differs that names the files whose content differs from Change.New.
 func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	now, err := r.snapshot(ctx, AfterTurn)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 }
 
 // writeCommitTree writes a tree that consists of the last commit and the current content of files. head is the last
-// commit, or "". It returns ErrNothing if the tree is that of the last commit.
+// commit, or "". It returns ErrNothing if the last commit has the same tree.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {

@@ -43,7 +43,7 @@ type Place struct {
 	Dir string
 }
 
-// Run runs Git in a directory and returns what it prints, at most a megabyte.
+// Run runs Git in a directory and returns its output, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
 	return g.runAcross(ctx, at, nil, args...)
 }
@@ -60,7 +60,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git cannot work in dir
+		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git itself cannot work in dir
 		names += more
 	}
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
@@ -126,7 +126,8 @@ func safeSettings(listed string) []string {
 	return off
 }
 
-// gitEnv returns the environment for Git: that of agents, with the given settings as pairs of name and value.
+// gitEnv returns the environment for Git. It contains the variables that agents may see, and the given settings, which
+// are pairs of name and value.
 func gitEnv(settings []string) []string {
 	own := map[string]string{
 		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat",

@@ -34,8 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Delete files last, and only those that the restored .gitignore does not ignore. An ignored file may be older than
-	// the turn: perhaps the turn only changed .gitignore, so that Git noticed the file.
+	// Delete files last, and not if the restored .gitignore ignores them. An ignored file may be older than the turn:
+	// perhaps the turn only changed .gitignore, so that Git noticed the file.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}

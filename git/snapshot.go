@@ -21,7 +21,7 @@ const (
 // ErrTooLarge means that a snapshot would exceed maxNewTotal.
 var ErrTooLarge = errors.New("the files that are in no commit are too large for a snapshot")
 
-// Moment says whether a snapshot is taken before or after a turn.
+// Moment is the time of a snapshot: before or after a turn.
 type Moment string
 
 const (
@@ -233,7 +233,7 @@ func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 // refPrefix is the prefix of the refs that Keep creates.
 const refPrefix = "refs/ductor/"
 
-// Kept returns the tree for which Keep created the ref name. It returns "" if there is none.
+// Kept returns the tree for which Keep created the ref name. It returns "" if the ref does not exist.
 func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", refPrefix+name)
 	var exit *ExitError

@@ -47,8 +47,8 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	return all, nil
 }
 
-// AddWorktree checks out a branch in a new directory dir. If the branch does not exist, AddWorktree creates it at the
-// remote branch origin/BRANCH, or else at the current commit of the directory at.
+// AddWorktree checks out a branch in a new directory dir. If the branch does not exist, AddWorktree creates it: at the
+// remote branch origin/BRANCH, or else at the commit that is checked out in at.Dir.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)

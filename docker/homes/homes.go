@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Verb is the first argument of ductor-runner for this package. The next arguments are those of Main.
+// Verb is the first argument of ductor-runner for this package. The arguments of Main follow it.
 const Verb = "homes"
 
 // Actions of Main.
@@ -35,7 +35,7 @@ type Home struct {
 	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Answer is what Main prints, as one line of JSON.
+// Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
 	Files json.RawMessage `json:"files,omitempty"` // not used by Main; see docker.Launcher.Help
