@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// submitRetry is the pause after which the scheduler submits a turn again that it could not submit.
+// submitRetry is the pause before the scheduler tries again to submit a turn.
 const submitRetry = 15 * time.Second
 
 // advanceRuns advances all open runs, the oldest first, and returns the runs that are then still open. An error of one
@@ -43,7 +43,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a run that waits for NotBefore does not delay one that a user starts
+			ahead[r.Job] = true // a run that waits for NotBefore does not delay a run that a user starts
 		case r.State == orchestrator.RunAsked: // the turn has ended, so the next run need not wait for the chat
 			ahead[r.Job] = false
 		}
@@ -92,7 +92,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // the stored delay prevents that this run blocks other runs
+		return r, s.opts.Store.MoveRun(ctx, r) // once it is stored, this run does not block other runs
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err

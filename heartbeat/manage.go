@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add stores a new job. It sets the creation time, and an ID if there is none. It returns an *orchestrator.BadJob if
+// Add stores a new job. It sets the creation time, and the ID if that is empty. It returns an *orchestrator.BadJob if
 // the job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()

@@ -38,8 +38,8 @@ type Store interface {
 	EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error
 	// MarkNotified records that the chat shows the result of a run.
 	MarkNotified(ctx context.Context, id orchestrator.JobRunID) error
-	// OpenRuns lists the runs that are open, and those that have ended but are not marked as notified. They are in the
-	// order in which they were stored.
+	// OpenRuns lists the open runs, and the ended runs that are not marked as notified. They are in the order in which
+	// they were stored.
 	OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error)
 	// Runs lists the last runs of a job, the newest first.
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)

@@ -33,7 +33,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	return r, nil
 }
 
-// sameNote returns a note which says that the answer is the same as before, and when that was.
+// sameNote returns the note that the answer is the same as before, with the time.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	at := s.moment(st.Job, r.Ended)
@@ -43,7 +43,7 @@ func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) s
 	return p.Text("job.same-on", at)
 }
 
-// title returns the first line of a run's message. It names the job, and says whether the run is late or a retry.
+// title returns the first line of a run's message. It contains the name of the job, and marks a late run or a retry.
 func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(j.Conversation.Chat)
 	parts := []string{symbol(j) + " " + j.Name}

@@ -32,17 +32,17 @@ func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Removes reports whether Trim must remove an item. used is when the item was last used. t counts what Trim has removed
-// so far.
+// Removes reports whether Trim must remove an item. used is when the item was last used. t counts the data that Trim
+// has removed so far.
 func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
 // Dataset is data that grows until Retention removes some of it, such as uploads. Safe for concurrent use.
 type Dataset interface {
-	// Plan returns what Trim would return, without removing anything.
+	// Plan returns the result that Trim would have, without removing anything.
 	Plan(ctx context.Context, c Cutoff) (TrimStats, error)
-	// Trim removes the data that c excludes. If it fails, it returns the error and counts what it has removed.
+	// Trim removes the data that c excludes. If it fails, it returns the error and counts the removed data.
 	Trim(ctx context.Context, c Cutoff) (TrimStats, error)
 }
 
@@ -68,7 +68,7 @@ type RetentionResult struct {
 	Err error // an error of this Dataset does not affect the others
 }
 
-// DryRun returns what Trim would remove, without removing anything.
+// DryRun returns the result that Trim would have, without removing anything.
 func (r Retention) DryRun(ctx context.Context) []RetentionResult {
 	return r.round(ctx, Dataset.Plan)
 }

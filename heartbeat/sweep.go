@@ -17,7 +17,7 @@ type Runs interface {
 }
 
 // Sweep ends runs that are older than Age. It compares wall clocks, so it includes time in which the machine was
-// suspended. The turn's card then says that the run was ended, and offers to run it again. All fields are required.
+// suspended. The turn's card then reports the end, and offers to run the turn again. All fields are required.
 type Sweep struct {
 	Runs   Runs
 	Now    func() time.Time

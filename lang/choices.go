@@ -22,8 +22,8 @@ func (l Language) Name() string {
 	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
 }
 
-// Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". It returns English if there are
-// no texts in that language.
+// Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". It returns English for other
+// languages.
 func Match(tag string) Language {
 	base, _ := language.Make(tag).Base()
 	for _, l := range Languages() {
@@ -37,8 +37,8 @@ func Match(tag string) Language {
 // Choice contains the languages of a user or a group.
 type Choice struct {
 	ID     int64
-	Chosen Language // what was chosen with /language, or AsTelegram
-	Heard  Language // what Telegram last reported for the user, or for a user who wrote in the group
+	Chosen Language // chosen with /language, or AsTelegram
+	Heard  Language // last reported by Telegram for the user, or for a user who wrote in the group
 }
 
 func (c Choice) of() Language {

@@ -27,7 +27,7 @@ type Printer struct {
 	of *texts
 }
 
-// texts contains the texts of one language. It reads a file when one of its texts is first used, because most processes
+// texts contains the texts of one language. It reads a file when a text in it is first used, because most processes
 // need few of them.
 type texts struct {
 	lang    Language
@@ -43,7 +43,7 @@ var catalogue = func() map[Language]*texts {
 	return all
 }()
 
-// Printer returns the Printer of a language. It returns the English one if there are no texts in that language.
+// Printer returns the Printer of a language. For languages without texts, it returns the English one.
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
 // Text returns a text with args in its placeholders. If the text has placeholders, key must be a constant, because a

@@ -66,7 +66,7 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call. It returns an error if there were more than maxCalls in this period; see turnUsage.
+// countCall counts a call. It returns an error after more than maxCalls calls in this period; see turnUsage.
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -165,7 +165,7 @@ func leftOut(a orchestrator.ConsultAnswer) string {
 }
 
 // groupThink asks several models at the same time. If a model fails, it uses the answers of the others, provided that
-// there are two.
+// two have answered.
 func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
 	if len(in.Models) < 2 || len(in.Models) > orchestrator.GroupMost {
 		return "", fmt.Errorf("a group has 2 to %d models", orchestrator.GroupMost)
@@ -192,7 +192,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // there is no conclusion
+		case s.Model.Agent == "": // no model wrote a conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:

@@ -18,7 +18,7 @@ import (
 type Outside struct {
 	Turns orchestrator.Outsiders
 	Guard statesocket.Guard
-	Owner func() orchestrator.PersonID // the user for whom they act; 0 if there is none
+	Owner func() orchestrator.PersonID // the user for whom they act, or 0
 }
 
 // outsideWindow is the length of a period for outside clients. In each period, an outside client has the limits of one
@@ -160,7 +160,7 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 // isOutside reports whether an outside client makes the call.
 func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
 
-// has returns the start of a sentence about what a turn or an outside client has done, such as "this turn has".
+// has returns the start of a sentence about the calls of a turn or an outside client, such as "this turn has".
 func has(c call) string {
 	if isOutside(c) {
 		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())

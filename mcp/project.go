@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of count_project_tokens.
+// Limits of the tool count_project_tokens.
 const (
 	maxFiles      = 20_000
 	maxFileSize   = 2 << 20 // size of a file in bytes
@@ -35,7 +35,7 @@ func (t *toolset) addProject() {
 		func(in countTokens) string { return in.Path }, countProject)
 }
 
-// tokenCount is the result of count_project_tokens.
+// tokenCount is the result of the tool count_project_tokens.
 type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64

@@ -32,13 +32,13 @@ type Options struct {
 	Audit    Audit
 	Sessions orchestrator.Sessions
 	Steps    orchestrator.Steps
-	Jobs     orchestrator.Jobs // nil means that there is no tool for schedules
+	Jobs     orchestrator.Jobs // nil means no tool for schedules
 	Files    orchestrator.FileSender
 	// Place returns where the files of a turn are.
 	Place func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
 	// ReadFile reads a file of a project; see orchestrator.Files.
 	ReadFile  func(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error)
-	Consults  Consults // nil means that there are no tools for other models
+	Consults  Consults // nil means no tools for other models
 	FindModel FindModel
 	Roles     Roles
 	Outside   Outside
@@ -72,7 +72,7 @@ type Server struct {
 	outside  outsiders
 }
 
-// turnUsage counts what a turn has done, or what an outside client has done in a period; see outsideWindow.
+// turnUsage counts the calls of a turn, or of an outside client in a period; see outsideWindow.
 type turnUsage struct {
 	period                 string // ID of the turn, or start of the period
 	calls, consults, works int
@@ -135,8 +135,8 @@ func (s *Server) countConnection() (done func(), ok bool) {
 	}), true
 }
 
-// joinConversation counts a connection of a conversation until the caller calls leave. It returns an error if there are
-// too many.
+// joinConversation counts a connection of a conversation until the caller calls leave. It returns an error if the
+// conversation has too many.
 func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

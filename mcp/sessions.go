@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of what agents can read of sessions.
+// Limits for agents that read sessions.
 const (
 	maxSessions     = 50
 	defaultSessions = 20

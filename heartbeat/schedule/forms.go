@@ -70,8 +70,8 @@ func timed(text, weekdays string, line func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
 }
 
-// hints returns patterns for sentences that start like a schedule but are incomplete. The text of a hint says what is
-// missing, and quotes the word that the pattern captures.
+// hints returns patterns for sentences that start like a schedule but are incomplete. The text of a hint names the
+// missing part, and quotes the word that the pattern captures.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
 		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
@@ -95,7 +95,7 @@ type sentence struct {
 	found map[string]string // the form's groups by name
 }
 
-// readSentence converts a sentence to a line for Parse, with the first form that matches all of it. If there is none,
+// readSentence converts a sentence to a line for Parse, with the first form that matches all of it. If no form does,
 // the error is about the form that matches most of the sentence. If no form matches even its beginning, the error is a
 // hint.
 func readSentence(text string, now time.Time) (string, error) {
@@ -139,7 +139,7 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence of which only the beginning matches a form. rest is what follows it.
+// restError returns the error for a sentence of which only the beginning matches a form. rest is the part after that.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {

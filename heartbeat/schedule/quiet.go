@@ -19,7 +19,7 @@ func CheckQuiet(from, to string) error {
 }
 
 // QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If from is
-// later in the day than to, the quiet hours include midnight. If both are empty, there are no quiet hours.
+// later in the day than to, the quiet hours include midnight. Two empty times mean no quiet hours.
 func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, bool) {
 	start, errFrom := daily(from, loc)
 	stop, errTo := daily(to, loc)

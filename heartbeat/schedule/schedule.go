@@ -22,11 +22,11 @@ var ErrNever = errors.New("no such time comes any more")
 
 // Schedule computes the times at which something is due.
 type Schedule interface {
-	// Next returns the first time after t, in whole seconds. It returns zero if there is none.
+	// Next returns the first time after t, in whole seconds. It returns zero if no such time exists.
 	Next(t time.Time) time.Time
 }
 
-// Parse parses a schedule in one of these forms:
+// Parse parses a schedule in these forms:
 //
 //   - A cron line with five fields, or six with seconds first, or a word such as @daily. CRON_TZ=Zone before the line
 //     replaces loc. See below for changes of the clock.
@@ -103,7 +103,7 @@ type (
 	byHour struct{ spec *cron.SpecSchedule }
 )
 
-// cutZone splits a cron line into the time zone that precedes it and the rest. It returns false if there is no time
+// cutZone splits a cron line into the time zone that precedes it and the rest. It returns false if the line has no time
 // zone.
 func cutZone(line string) (rest, zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {

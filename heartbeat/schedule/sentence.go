@@ -15,7 +15,7 @@ type Spec struct {
 	Zone string // the time zone in the user's text; may be empty
 }
 
-// Split returns the line without CRON_TZ, and the time zone. The zone is that of CRON_TZ, or else Zone.
+// Split returns the line without CRON_TZ, and the time zone. The zone comes from CRON_TZ, or else from Zone.
 func (s Spec) Split() (line, zone string) {
 	if line, zone, ok := cutZone(s.Line); ok {
 		return line, zone
@@ -28,7 +28,7 @@ var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", ` +
 	`or as a cron line such as "30 8 * * 1-5"`)
 
-// hint is an ErrUnclear that says which part of a schedule is missing.
+// hint is an ErrUnclear that names the missing part of a schedule.
 type hint struct{ error }
 
 func (h hint) Unwrap() error { return h.error }
@@ -120,8 +120,8 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 // Values that describe how well an error explains why a text is not a schedule, in ascending order.
 const (
 	noExplanation = iota
-	missingPart   // the error says which part of a schedule is missing
-	namedMistake  // the error says what is wrong with a complete schedule
+	missingPart   // the error names the missing part of a schedule
+	namedMistake  // the error names the mistake in a complete schedule
 )
 
 func explanation(err error) int {

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim contains what the headers of a delivery say about its authenticity. The handler parses them before it reads the
-// body.
+// claim contains the parsed headers that prove the authenticity of a delivery. The handler parses these headers before
+// it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
 	stamp string   // time from Stripe's header (t), as text; signed together with the body

@@ -26,7 +26,8 @@ type Options struct {
 	Poke   func() // makes the scheduler look for new runs; may be nil
 }
 
-// inFlight limits how many deliveries of a hook are being stored at the same time. With a healthy disk there are fewer.
+// inFlight limits how many deliveries of a hook are being stored at the same time. A healthy disk never needs that
+// many.
 const inFlight = 8
 
 // Handler serves POST /hooks/{name}. Safe for concurrent use.

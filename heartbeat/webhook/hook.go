@@ -73,7 +73,7 @@ func (s HookSettings) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Settings configures all webhooks. If there are none, ductor does not listen.
+// Settings configures all webhooks. Without webhooks, ductor does not listen.
 type Settings struct {
 	Listen string                  `toml:"listen" default:"127.0.0.1:8787"`
 	Remote bool                    `toml:"remote"` // whether other machines may connect
@@ -116,7 +116,7 @@ func (h Hook) check() error {
 	return nil
 }
 
-// Result describes what the store did with a delivery.
+// Result describes how the store handled a delivery.
 type Result string
 
 const (

@@ -11,7 +11,7 @@ import (
 	"ductor/cli"
 )
 
-// maxPayload limits, in bytes, what is inserted for a placeholder.
+// maxPayload limits the text for each placeholder, in bytes.
 const maxPayload = 32 << 10
 
 // part is a piece of a template: text, or a placeholder.

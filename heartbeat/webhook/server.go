@@ -83,7 +83,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// limitedListener limits the number of open connections. If there are too many, it closes the oldest one, because its
+// limitedListener limits the number of open connections. Beyond the limit, it closes the oldest one, because its
 // delivery should be complete by then.
 type limitedListener struct {
 	net.Listener
@@ -127,7 +127,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// closeOldest closes the oldest connection if there are too many. If that connection is too young (see connGrace),
+// closeOldest closes the oldest connection if the limit is reached. If that connection is too young (see connGrace),
 // closeOldest returns how long the caller must wait. Otherwise it returns 0.
 func (l *limitedListener) closeOldest() time.Duration {
 	l.mu.Lock()

@@ -36,8 +36,8 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
 )
 
-// Grant is what ductor stores about the token of an outside client; see the package comment. Only the client has the
-// token itself.
+// Grant is the stored form of the token of an outside client; see the package comment. Only the client has the token
+// itself.
 type Grant struct {
 	Number  int       `json:"number"` // unique, and never used again
 	Name    string    `json:"name"`

@@ -14,8 +14,8 @@ import (
 	"ductor/lang"
 )
 
-// How long a result is valid, for a server that works and for one that does not. The first turn after that still uses
-// the old result, but starts another check.
+// How long the result of a check is valid, for a server that works and for a broken server. The first turn after that
+// still uses the old result, but starts another check.
 const (
 	usableFor = 15 * time.Minute
 	absentFor = time.Minute
@@ -91,8 +91,8 @@ func (c *Checker) Check(in cli.Sandbox) {
 }
 
 // For returns the servers that the agent of a request can use, of those for which wanted returns true. It also returns
-// all other servers, with a reason for those that are wanted. It waits for the first check of a server, but not for
-// later ones.
+// all other servers, with a reason for the wanted ones. It waits for the first check of a server, but not for later
+// ones.
 func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name string) bool) (given []cli.ToolServer,
 	absent []cli.AbsentServer) {
 	states := map[string]*state{}
@@ -127,7 +127,7 @@ func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name str
 	return given, absent
 }
 
-// state returns the state of a server. If there is no valid result, it starts a check.
+// state returns the state of a server. It starts a check unless the last result is still valid.
 func (c *Checker) state(p place) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()

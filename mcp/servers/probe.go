@@ -136,7 +136,7 @@ func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 // requests sends HTTP requests to a server. It adds the configured headers, and limits the size of responses.
 type requests struct {
 	headers map[string]string
-	status  atomic.Int64 // status of the last response; 0 if there was none
+	status  atomic.Int64 // status of the last response; 0 before the first
 }
 
 // RoundTrip implements http.RoundTripper.
