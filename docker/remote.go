@@ -316,7 +316,7 @@ func (p *remote) getPath() string {
 type execConn struct {
 	net.Conn
 	r       io.Reader
-	left    int  // standard output has started
+	left    int  // bytes of standard output until the next header
 	started bool // whether standard output has started
 
 	watch *pauseWatch
