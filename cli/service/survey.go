@@ -41,7 +41,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
 	taken := map[closeKey]bool{}
-	for _, t := range openTurns { // this opens environments that belong to one conversation
+	for _, t := range openTurns { // get opens the sandbox of a conversation
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {

@@ -117,7 +117,7 @@ func killed(e cli.ExitStatus) bool {
 // warningLine matches a warning. A warning does not explain why a program ended.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
-// meaning returns the kind and the reason of a failure if something else than the program caused its end. Otherwise it
+// meaning returns the kind and the reason of a failure if something other than the program caused its end. Otherwise it
 // returns "".
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
