@@ -9,13 +9,14 @@ import (
 	"ductor/lang"
 )
 
-// Account is the configuration's name for one of an agent's log-ins. Empty means the agent's default log-in.
+// Account is the name of an agent's log-in in the configuration, such as "work". Empty means the agent's default
+// log-in.
 type Account string
 
 // Accounts holds the account of each agent. An agent without an entry uses its default log-in.
 type Accounts map[Agent]Account
 
-// With returns the accounts with another one for an agent.
+// With returns a copy of the accounts in which the agent has another one.
 func (a Accounts) With(agent Agent, account Account) Accounts {
 	all := Accounts{}
 	maps.Copy(all, a)
@@ -25,7 +26,7 @@ func (a Accounts) With(agent Agent, account Account) Accounts {
 	return all
 }
 
-// Of returns the name of an agent's account, as `ductor secret` takes it: "claude", or "claude@work".
+// Of returns an agent and its account in the form that `ductor secret` accepts: "claude", or "claude@work".
 func (a Account) Of(agent Agent) string {
 	if a == "" {
 		return string(agent)
@@ -33,7 +34,7 @@ func (a Account) Of(agent Agent) string {
 	return string(agent) + "@" + string(a)
 }
 
-// NameOf returns the name of an agent with its account, for users: "Claude", or "Claude (work)".
+// NameOf returns the name of an agent with its account for users: "Claude", or "Claude (work)".
 func (a Account) NameOf(p lang.Printer, agent Agent) string {
 	if a == "" {
 		return agent.Name()
@@ -49,21 +50,23 @@ func (a Account) Label(p lang.Printer) string {
 	return string(a)
 }
 
-// AccountVars are the variables that lead an agent to one of its log-ins.
+// AccountVars lists the environment variables that determine which log-in an agent uses.
 type AccountVars struct {
-	Home string // contains the directory with all of the agent's state, its log-in included
-	// Leads are further names or NAME_* patterns: of variables that contain a key, or the place of a part of the state.
+	// Home is the variable with the path of the directory in which the agent stores its state and its log-in.
+	Home string
+	// Leads lists the other variables, as names or NAME_* patterns. They contain a key, or the path of a part of the
+	// state.
 	Leads []string
 }
 
-// AccountHome is the directory of an account other than the default one. The zero value is the default account.
+// AccountHome describes where an agent stores the state of an account. The zero value means the default account.
 type AccountHome struct {
 	Account Account
 	Dir     string // absolute
 	AccountVars
 }
 
-// Environ returns the part of an environment that an agent of the account may see. It lacks the variables that lead to
+// Environ returns env for an agent that uses the account. It removes the variables that would make the agent use
 // another account.
 func (h AccountHome) Environ(env []string) []string {
 	if h.Account == "" {
@@ -76,7 +79,8 @@ func (h AccountHome) Environ(env []string) []string {
 	return append(env, h.Home+"="+h.Dir)
 }
 
-// Words returns the words of a command line of the agent for this account.
+// Words returns a command line that runs the command in words with the account. For the default account it returns
+// words unchanged.
 func (h AccountHome) Words(words ...string) []string {
 	if h.Account == "" {
 		return words
@@ -84,7 +88,8 @@ func (h AccountHome) Words(words ...string) []string {
 	return append([]string{"env", h.Home + "=" + h.Dir}, words...)
 }
 
-// Logins returns the ways to log in the account, from those of a provider that uses it.
+// Logins returns p's ways to log in, changed for this account: if a way is a command line, the command line also
+// selects the account's directory.
 func (h AccountHome) Logins(p Provider) (all []Login) {
 	knows, ok := p.(LoginProvider)
 	if !ok {
@@ -99,7 +104,8 @@ func (h AccountHome) Logins(p Provider) (all []Login) {
 	return all
 }
 
-// Auth checks whether a provider that uses the account can be used.
+// Auth returns the result of p.Auth. If the account is not logged in, it replaces the advice, because p knows only the
+// advice for the default account.
 func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	auth := p.Auth(ctx)
 	if h.Account == "" || auth.State != Installed || auth.Problem != nil {
@@ -114,14 +120,15 @@ func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	return auth
 }
 
-// Named names the account in a failure of a provider that uses it. If the account is not logged in, the failure gets
-// the advice for this account, because a provider knows only the advice for the default one.
+// Named adds the account to a NotLoggedIn failure of p, and replaces the advice. Named is needed because p knows only
+// the advice for the default account. It returns other failures unchanged.
 func (h AccountHome) Named(f *Failure, p Provider) *Failure {
 	if f == nil || f.Kind != NotLoggedIn || h.Account == "" {
 		return f
 	}
 	named := *f
-	if named.Account = h.Account; f.advised() { // for the default account
+	// The agent's own advice is for the default account.
+	if named.Account = h.Account; f.advised() {
 		named.Reason = ""
 	}
 	ways := h.Logins(p)
@@ -132,7 +139,7 @@ func (h AccountHome) Named(f *Failure, p Provider) *Failure {
 	return &named
 }
 
-// AccountSettings configures an account.
+// AccountSettings is the configuration of an account.
 type AccountSettings struct {
-	Home string `toml:"home" check:"path"` // the directory of the agent's state
+	Home string `toml:"home" check:"path"` // the directory with the agent's state
 }

@@ -11,19 +11,20 @@ import (
 
 // APIError is an error of a model's API, as the agent reports it. Each field may be empty.
 type APIError struct {
-	Status int    // of HTTP
-	Name   string // the name that the API or the agent gives to the error, such as overloaded_error
-	Text   string // may contain the API's JSON
+	Status int    // the HTTP status
+	Name   string // what the API or the agent calls the error, such as overloaded_error
+	Text   string // the message; may contain the API's JSON
 }
 
-// Kind returns the kind of failure. The status decides. The error's names, from Name and Text, decide if the status is
-// missing or only means a bad request. The words of Text decide if both are missing.
+// Kind derives the kind of failure from the status. If the status is missing or only means a bad request, Kind uses the
+// names of the error, from Name and Text. Without such names, it searches Text for known phrases.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
 	}
 	kind, named := kindOfStatus(cmp.Or(e.Status, statusIn(e.Text))), kindOfNames(e)
-	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // the name is more precise
+	// The error's name is more precise than a status that is missing or means a bad request.
+	if (kind == "" || kind == Refused) && named != "" && named != APIFailed {
 		kind = named
 	}
 	// Gemini reports a broken stream with status 500.
@@ -31,7 +32,8 @@ func (e APIError) Kind() FailureKind {
 		return NetworkDown
 	}
 	switch kind {
-	case Refused, Forbidden: // some APIs respond with this if a limit is reached or a log-in has expired
+	// Some APIs also respond like this if a limit is reached or a log-in has expired.
+	case Refused, Forbidden:
 		return cmp.Or(sharpKind(e.Text), kind)
 	case "":
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
@@ -41,7 +43,7 @@ func (e APIError) Kind() FailureKind {
 	return kind
 }
 
-// kindOfStatus returns the kind of failure for a status of a model's API, or "" for an unknown status.
+// kindOfStatus returns the kind of failure for an HTTP status of a model's API. It returns "" for an unknown status.
 func kindOfStatus(status int) FailureKind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -105,8 +107,8 @@ var (
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
 
-// kindOfNames returns the kind of failure for the names of an error. A name that means Refused or APIFailed counts only
-// if no other name is known: OpenAI's API calls most errors an invalid request.
+// kindOfNames returns the kind of failure for the names in an error. It prefers names with other meanings than Refused
+// and APIFailed, because OpenAI's API calls most errors an invalid request.
 func kindOfNames(e APIError) FailureKind {
 	names := []string{e.Name}
 	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {
@@ -130,11 +132,11 @@ func statusIn(text string) int {
 	if m == nil {
 		return 0
 	}
-	status, _ := strconv.Atoi(m[1] + m[2]) // always three digits
+	status, _ := strconv.Atoi(m[1] + m[2]) // the pattern matches three digits
 	return status
 }
 
-// looseWords lists words, in lower case, of error texts without a status and without a name.
+// looseWords lists phrases, in lower case, for errors that have neither a status nor a name.
 func looseWords() []Words {
 	return []Words{
 		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in",

@@ -7,43 +7,43 @@ import (
 	"strings"
 )
 
-// ApprovalID is the agent's ID of an approval or of questions. It is unique within a turn.
+// ApprovalID is an agent's ID of a request for a user's approval or answers. It is unique within a turn.
 type ApprovalID string
 
-// ApprovalAsked is the event that the agent asks to use a tool and waits for a user's decision.
+// ApprovalAsked is the event that the agent asks for permission to use a tool, and waits for a user's decision.
 type ApprovalAsked struct {
 	ID    ApprovalID `json:"id"`
 	Tool  string     `json:"tool"`            // the agent's own name for the tool, such as "Bash"; PlanTool for a plan
-	Title string     `json:"title,omitempty"` // one line: the exact command, the path
+	Title string     `json:"title,omitempty"` // one line, such as the exact command or the path
 	// Detail is the whole text that the user decides on, such as a command or a plan. It is empty if Title is the whole
 	// text.
 	Detail  string          `json:"detail,omitempty"`
 	Changes []FileChanged   `json:"changes,omitempty"` // the changes that the tool would make, if the agent lists them
-	Input   json.RawMessage `json:"input,omitempty"`   // the whole input, as the agent sent it; may be nil
-	// Fields are the remaining parts of the request, as Reading.Fields finds them.
+	Input   json.RawMessage `json:"input,omitempty"`   // the tool's input as the agent sent it; may be nil
+	// Fields are the parts of the input that Title, Detail and Changes do not show; see Reading.Fields.
 	Fields []Field `json:"fields"`
-	// Missing names a part that the agent left out, such as "the command". Users cannot allow such a request. Missing
-	// is empty if the request is complete.
+	// Missing names a part that the agent left out, such as "the command". Users cannot allow an incomplete request.
+	// Empty means complete.
 	Missing string `json:"missing,omitempty"`
 	Effect  Effect `json:"effect,omitzero"`
-	Reason  string `json:"reason,omitempty"` // the agent's own words on why it asks, complete; may be empty
+	Reason  string `json:"reason,omitempty"` // why the agent asks, in its own unshortened words; may be empty
 	// Started is the ID of the tool's ToolStarted event. That event may come before the request or after its approval.
-	// Started may be empty.
+	// Started is empty if the agent does not connect the two.
 	Started ToolID `json:"started,omitempty"`
-	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
+	// Deaf is set if the agent's protocol cannot tell the agent why a user denied the request.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
 // PlanTool is the Tool of an ApprovalAsked for a plan. The agent starts to work after the user allows the plan. If the
-// agent stores the plan in a file, Title is the path, and Detail and Input are empty. The code that asks the user then
+// agent stored the plan in a file, Title is the file's path, Detail and Input are empty, and the receiver of the event
 // reads the file.
 const PlanTool = "plan"
 
 // QuestionAsked is the event that the agent waits for a user's answers.
 type QuestionAsked struct {
 	ID        ApprovalID
-	Tool      string `json:",omitempty"` // the tool of ductor that asks; empty if the agent asks
-	Started   ToolID `json:",omitempty"` // the tool's ToolStarted; may be empty
+	Tool      string `json:",omitempty"` // name of ductor's own tool that asks; empty if the agent itself asks
+	Started   ToolID `json:",omitempty"` // ID of that tool's ToolStarted event; may be empty
 	Questions []Question
 }
 
@@ -51,19 +51,19 @@ type QuestionAsked struct {
 type Question struct {
 	Header  string   `json:"header,omitempty"` // a word or two; may be empty
 	Text    string   `json:"text"`
-	Options []Option `json:"options,omitempty"` // may be empty: then only free text answers the question
+	Options []Option `json:"options,omitempty"` // may be empty: the user then answers in their own words
 	Multi   bool     `json:"multi,omitempty"`   // several options may be chosen
 	Free    bool     `json:"free,omitempty"`    // the user may also answer in their own words
 	Secret  bool     `json:"secret,omitempty"`  // the answer must not be shown or stored
 }
 
-// Option is a possible answer.
+// Option is a possible answer to a Question.
 type Option struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 }
 
-// QuestionsIn parses the questions in a tool's input, in the format of Claude and Qwen Code. Both agents accept answers
+// QuestionsIn parses the questions in a tool's input. Claude and Qwen Code use the same format, and both accept answers
 // in the user's own words. QuestionsIn skips fields of unexpected types.
 func QuestionsIn(input json.RawMessage) (all []Question) {
 	var in struct {
@@ -84,28 +84,29 @@ func QuestionsIn(input json.RawMessage) (all []Question) {
 	return all
 }
 
-// Replies that agents get if no user answers their questions.
+// Texts that ductor sends to an agent if no user answers its questions.
 const (
 	NoUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
 		"text and end your turn; the user will reply with the next message."
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent stopped waiting for a decision or an answer: it received one, or gave
-// up.
+// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer. The agent either received
+// it or stopped waiting.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
-	Pressed bool `json:",omitzero"` // a user made the decision just now
-	// Superseded is set if the agent changed the call after a user had allowed it. The permission was not sent.
+	Pressed bool `json:",omitzero"` // a user decided, not a rule or a permission mode
+	// Superseded is set if the agent changed its request after a user had allowed it. ductor did not send that
+	// permission to the agent.
 	Superseded bool `json:",omitzero"`
 }
 
 // Asks is the set of a turn's open requests to users. Create it with make.
 type Asks map[ApprovalID]bool
 
-// Note adds the request of an asking event to the set, and removes the request of an ApprovalWithdrawn. It reports
-// whether ev is one of these events.
+// Note updates the set: it adds the request of an ApprovalAsked or QuestionAsked, and removes the request of an
+// ApprovalWithdrawn. It returns false for other events.
 func (a Asks) Note(ev Event) (about bool) {
 	switch ev := ev.(type) {
 	case ApprovalAsked:
@@ -132,39 +133,41 @@ type Decision struct {
 	Answers [][]string
 }
 
-// Widens reports whether the request asks for more rights than usual. Rules do not cover such rights, so they must not
-// allow the request.
+// Widens reports whether the request asks for more rights than usual. Approval rules do not cover such rights, so no
+// rule may allow the request.
 func (a ApprovalAsked) Widens() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
 }
 
-// SaysMore reports whether the request has fields that users do not see in its title, detail, changes or edits.
+// SaysMore reports whether the request has fields that users do not see in its title, detail or changes.
 func (a ApprovalAsked) SaysMore() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
 }
 
-// OnlyEdits reports whether the request does nothing but write the files of Changes.
+// OnlyEdits reports whether the request only writes the files in Changes.
 func (a ApprovalAsked) OnlyEdits() bool {
 	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
-// RunsCommand reports whether the request is to run a command in the agent's own shell.
+// RunsCommand reports whether the request runs a command in the agent's own shell.
 func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
 }
 
-// Names reports whether the request names one of files: as a file to change, as a field, or as a text in its input.
+// Names reports whether the request mentions one of files: as a file to change, as a field, or as a text in its input.
+// Relative paths are relative to dir.
 func (a ApprovalAsked) Names(files []string, dir string) bool {
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(a.Fields, func(f Field) bool { return NamesOne(files, dir, f.Value) }) ||
 		Names(files, dir, a.Input)
 }
 
-// DistinctParts returns the request's fields and input values without labels, ordered by name. Requests that differ
-// only in labels have the same parts.
+// DistinctParts returns the fields of the request and the values of its input, ordered by name and without labels. It
+// returns equal parts for requests that differ only in labels; see LabelField.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
-	for _, f := range a.Fields { // a repeated key is not a label
+	// A field that occurs twice does not count as a label.
+	for _, f := range a.Fields {
 		if _, again := weights[f.Name]; again {
 			f.Weight = PlainField
 		}
@@ -178,7 +181,7 @@ func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	return fields, leaves
 }
 
-// OwnWords returns an agent's description of a request. It returns "" if the description only names the kind of tool,
+// OwnWords trims an agent's description of a request. It returns "" if the description only names the kind of tool,
 // such as "run a command".
 func OwnWords(said string) string {
 	switch strings.ToLower(strings.Trim(said, " .")) {
@@ -188,12 +191,12 @@ func OwnWords(said string) string {
 	return strings.TrimSpace(said)
 }
 
-// HasWord reports whether a command contains a word, quoted or not.
+// HasWord reports whether a command line contains a word. It ignores quotes and shell operators next to the word.
 func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether a user can allow the request: it must describe its action, and no part may be missing.
+// Allowable reports whether users can allow the request: it must describe its action and be complete.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

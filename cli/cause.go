@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// ErrAborted is the context's cause (context.Cause) if a user aborted the turn.
+// ErrAborted is the cause of a cancelled turn context (see context.Cause) if a user aborted the turn.
 var ErrAborted = errors.New("aborted")
 
-// ErrReplaced is the context's cause if the user's next message replaces the turn. It wraps ErrAborted, but the session
-// continues. ductor asks the agent to end the turn. The process survives if the agent ends the turn and everything that
-// the turn started.
+// ErrReplaced is the cause of a cancelled turn context if the user's next message replaces the turn. It wraps
+// ErrAborted, but the session continues: ductor asks the agent to end the turn. The agent's process survives if the
+// agent ends the turn and everything that the turn started.
 var ErrReplaced = fmt.Errorf("replaced by the next message: %w", ErrAborted)
 
 // Replaced reports whether ctx ended with ErrReplaced.
 func Replaced(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrReplaced) }
 
-// ErrStale is the context's cause if the turn ran far too long. A periodic check ends such turns.
+// ErrStale is the cause of a cancelled turn context if the turn ran far too long.
 var ErrStale = errors.New("stale")
 
-// ErrClosing is the context's cause if ductor stops.
+// ErrClosing is the cause of a cancelled turn context if ductor stops.
 var ErrClosing = errors.New("ductor is stopping")
 
-// ErrDetached is the context's cause if ductor detaches from the turn in order to resume it after the next start. A
-// Process also returns it after Detach.
+// ErrDetached is the cause of a cancelled turn context if ductor detaches from the turn, in order to resume it after
+// its next start. Reads from a Process also return it after Detach.
 var ErrDetached = errors.New("detached")
 
-// ErrFromOutside is the cause of a turn's Failure if an unknown process killed the turn's program.
+// ErrFromOutside is the Cause of a turn's Failure if an unknown process killed the agent's program.
 var ErrFromOutside = errors.New("it was ended from outside")
 
-// ErrNotAsked means that no request with the given ID waits for a decision. The request was answered or withdrawn, or
-// never existed.
+// ErrNotAsked means that no request with the given ID waits for a decision. It was answered or withdrawn, or never
+// existed.
 var ErrNotAsked = errors.New("the agent does not wait for this answer")
 
-// ErrNoTurn means that no running turn could accept a message.
+// ErrNoTurn means that no turn is running that accepts a message.
 var ErrNoTurn = errors.New("no turn runs that takes a message")
 
-// Cut returns the Result of a turn whose context ended. It sets Aborted if a user aborted the turn, and Detached if
-// ductor detached from it. Otherwise Err is a TimedOut with the reason. The caller (see turn.Emitter) adds the text so
-// far.
+// Cut returns the Result of a turn whose context ended. The Result has Aborted set if a user aborted the turn, and
+// Detached if ductor detached from it. Otherwise its Err is a TimedOut with the reason. The caller adds the text that
+// the agent had written; see turn.Emitter.
 func Cut(ctx context.Context, agent Agent) Result {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrAborted) {

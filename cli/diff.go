@@ -13,8 +13,8 @@ func Hunks(diff string) string {
 	return ""
 }
 
-// DiffMakes reports whether hunks turn before into after. It compares the removed and added lines, but not their
-// positions.
+// DiffMakes reports whether the lines that hunks adds and removes turn before into after. It ignores the positions of
+// the lines.
 func DiffMakes(hunks, before, after string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {

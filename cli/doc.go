@@ -1,7 +1,7 @@
 // Package cli defines the types that are common to all agents: Request, Event, Result and Failure. It also defines two
-// interfaces that other packages implement: Provider for each protocol of an agent, called a dialect, and Launcher for
-// each environment in which processes start.
+// interfaces that other packages implement. A Provider translates the protocol of one agent; comments call it the
+// agent's dialect. A Launcher starts processes in one environment, such as this host or a container.
 //
-// Package cli itself runs no turns and starts no processes; packages cli/service, cli/turn and cli/host do. It contains
-// no dialect, and knows nothing of Telegram, chats or SQLite.
+// Package cli itself runs no turns and starts no processes; packages cli/service, cli/turn and cli/host do. It knows
+// nothing of Telegram, chats or SQLite.
 package cli

@@ -11,31 +11,31 @@ import (
 	"sync"
 )
 
-// Effect describes the action of a request in the same terms for all agents. Rules and permission modes decide by the
-// Effect, so a dialect sets only fields that are certain. The zero value describes nothing: rules and modes then leave
-// the decision to the user.
+// Effect describes the action in a request for approval, in the same terms for all agents. Rules and permission modes
+// use it to decide, so a provider sets only fields that are certain. For the zero value they leave the decision to the
+// user.
 type Effect struct {
 	Dir string `json:"dir,omitempty"` // the directory in which the action runs
-	// Command is set if the request does nothing but run this command line in Dir.
+	// Command is set if the request only runs this command line in Dir.
 	Command string `json:"command,omitempty"`
-	// Read is set if the request does nothing but read this file or list this directory.
+	// Read is set if the request only reads this file or lists this directory.
 	Read  string   `json:"read,omitempty"`
 	Shell ShellUse `json:"shell,omitempty"`
 	Reach Reach    `json:"reach,omitempty"`
 }
 
-// ShellUse describes how a request uses the agent's own shell. It is NoShell for tools of MCP servers, which may
-// interpret a command differently.
+// ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking. It
+// is NoShell for tools of MCP servers, which may interpret a command differently.
 type ShellUse string
 
 // ShellUse values.
 const (
 	NoShell        ShellUse = ""
-	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or it is no POSIX shell
-	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking, such as more rights
+	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or its shell is no POSIX shell
+	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking
 )
 
-// ShellUseFor returns the ShellUse of a request with the given reason for asking.
+// ShellUseFor returns the ShellUse of a request to run a command. reason is the agent's reason for asking, or "".
 func ShellUseFor(reason string) ShellUse {
 	if reason == "" {
 		return ShellRoutine
@@ -43,17 +43,17 @@ func ShellUseFor(reason string) ShellUse {
 	return ShellExplained
 }
 
-// Reach determines how much a rule for one request can cover.
+// Reach determines which other requests an "always allow" rule can cover if a user creates it from this request.
 type Reach string
 
 // Reach values, from narrow to wide.
 const (
-	ReachUnknown Reach = ""      // nothing: the input is not an object, or repeats a field
-	ReachExact   Reach = "exact" // the same input: it names a command, a directory, a file or a right
-	ReachTool    Reach = "tool"  // all uses of the tool: the input names none of them
+	ReachUnknown Reach = ""      // no other request: the input is not an object, or repeats a field
+	ReachExact   Reach = "exact" // requests with the same input: it names a command, a directory, a file or a right
+	ReachTool    Reach = "tool"  // all requests for the tool: the input names none of these
 )
 
-// targetFields lists the names that agents use for commands, directories, files and rights.
+// targetFields lists the input fields in which agents name commands, directories, files and rights.
 func targetFields() []string {
 	return []string{
 		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
@@ -61,7 +61,7 @@ func targetFields() []string {
 	}
 }
 
-// identifyingFields lists the names of fields that identify one request and do not affect its action.
+// identifyingFields lists the input fields that only identify a request, and do not change its effect.
 func identifyingFields() []string {
 	return []string{
 		"toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "callId", "call_id", "itemId", "threadId", "turnId",
@@ -69,8 +69,8 @@ func identifyingFields() []string {
 	}
 }
 
-// EffectOf returns the effect of a request's input in a turn with the working directory dir. It uses the field names
-// that agents share. usual lists values of other fields that do not change the action of a command.
+// EffectOf derives the effect of a request from its input. dir is the working directory of the turn. EffectOf uses the
+// field names that most agents share. usual maps other fields to values that do not change the effect of a command.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
@@ -102,8 +102,8 @@ func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	return e
 }
 
-// HasOnlyFields reports whether an input is an object whose effective fields are all in names. An object that repeats a
-// field does not qualify.
+// HasOnlyFields reports whether an input is an object, repeats no field, and has no fields besides names. It ignores
+// fields that are null or only identify the request.
 func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	fields, ok := effectiveFields(input)
 	for name := range fields {
@@ -112,8 +112,8 @@ func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	return ok
 }
 
-// effectiveFields returns the fields of an input that affect its action. It returns false if the input is not an object
-// or repeats a field.
+// effectiveFields returns the fields of an input, without null values and without those fields that only identify the
+// request. It returns false if the input is not an object or repeats a field.
 func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	said := map[string]bool{}
 	for _, l := range Leaves(input) {
@@ -136,8 +136,8 @@ func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
-// inShell matches a shell that runs a single command, such as sh -c 'make'. Some agents wrap every command in such a
-// shell.
+// inShell matches a command line that only passes one command to a shell, such as sh -c 'make'. Some agents write every
+// command this way.
 var inShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
 })

@@ -7,7 +7,7 @@ import (
 )
 
 // BaseEnv lists the variables that every agent may see. Programs need them to find their files, their network and their
-// language. None of them should contain a secret. Dialects add the keys of model vendors.
+// language. None of them should contain a secret. Providers add the variables with the keys of model vendors.
 func BaseEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "NO_COLOR",
@@ -15,8 +15,8 @@ func BaseEnv() []string {
 		"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "GNUPGHOME",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-		// GIT_* is not allowed as a whole: GIT_DIR and similar variables would turn every directory into one
-		// repository, and GIT_CONFIG_VALUE_n may hold tokens.
+		// Not GIT_*: GIT_DIR and similar variables would make Git use one repository in every directory, and
+		// GIT_CONFIG_VALUE_n may contain tokens.
 		"GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_EDITOR",
 		"EDITOR", "VISUAL", "PAGER",
 		"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME",
@@ -25,9 +25,9 @@ func BaseEnv() []string {
 	}
 }
 
-// neverPassed lists ductor's own variables, and the variables that mark a run of an agent. With ductor's variables an
-// agent would learn the bot's token. With the marks an agent would believe that it is nested, if ductor itself runs
-// inside an agent.
+// neverPassed lists variables that no agent may inherit. ductor's own variables contain the bot's token. Other
+// variables mark a process as a child of an agent: if ductor itself runs inside an agent, its agents would believe that
+// they are nested.
 func neverPassed() []string {
 	return []string{
 		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
@@ -38,16 +38,17 @@ func neverPassed() []string {
 	}
 }
 
-// ChatIDVar contains the ID of the chat for which an agent and its tools work. Besides the ToolVars it is the only
-// variable of ductor that agents see. ChildEnv passes these variables only if they are in extra.
+// ChatIDVar contains the ID of the chat for which an agent and its tools work. Agents see no other variables of ductor,
+// except variables that start with ToolVars.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
 // ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") whose names are in allow, and
 // all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv in
 // allow.
 //
-// ChildEnv never passes the marks of an agent's run. It passes ductor's own variables only if they are ChatIDVar or
-// ToolVars, and in extra. The result is sorted and contains each name once.
+// ChildEnv never passes on variables that mark a process as a child of an agent. It passes on ductor's own variables
+// only from extra, and only ChatIDVar and variables that start with ToolVars. The result is sorted and contains each
+// name once.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}
@@ -77,9 +78,9 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even if the
-// configuration allows them. leads names further variables to remove, as names or NAME_* patterns. If home is empty,
-// AtHome returns env unchanged.
+// AtHome adapts env to a process whose HOME is home. It removes the variables that would make programs use another
+// home, even if the configuration allows them. leads names further variables to remove, as names or NAME_* patterns. If
+// home is empty, AtHome returns env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env
@@ -94,8 +95,8 @@ func AtHome(env []string, home string, leads ...string) []string {
 	return own
 }
 
-// Variable returns the value of a variable in an environment. If the variable occurs several times, the last entry
-// counts, as in a process. It returns "" if the variable is missing.
+// Variable returns the value of a variable in an environment, or "" if the variable is missing. If the variable occurs
+// several times, the last entry counts.
 func Variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {

@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// ToolID connects a ToolEnded with its ToolStarted. It is unique within a turn.
+// ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. It is unique within a turn.
 type ToolID string
 
-// Event is one event of a turn. All implementations are below.
+// Event is one event of a turn.
 //
-// The order of events in a turn, which clitest.Conformance checks for every provider:
-//   - SessionStarted comes first, apart from CaughtUp, unless the turn fails before the agent names its session.
-//   - PromptAccepted comes once in a turn that the agent accepted, after SessionStarted.
-//   - Every ToolStarted gets one ToolEnded, even if the process dies, except in a turn that continues without ductor.
+// The events of a turn have this order, which clitest.Conformance checks for every provider:
+//   - SessionStarted comes first, unless the turn fails before the agent names its session. CaughtUp may precede it.
+//   - PromptAccepted comes once, after SessionStarted, if the agent accepted the prompt.
+//   - Every ToolStarted gets one ToolEnded, even if the process dies. The exception: a turn that ductor detached from.
 //     ToolChanged comes only between the two.
-//   - Folding TextDelta and TextRetracted (see Answer) results in Result.Text.
-//   - One Result comes last, and nothing after it.
+//   - Every TextDelta and TextRetracted, applied in order, results in Result.Text; see Answer.
+//   - One Result comes last.
 type Event interface{ event() }
 
-// SessionStarted names the agent's session and its model. The event comes again if one of its values changes.
+// SessionStarted contains the ID and the model of the agent's session. The event comes again if one of its fields
+// changes.
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
 	Title          string // the agent's own title of the session, in one line; empty if it reports none
-	// Forgets is set if the agent removes the prompt of a failed turn from its session. Only PromptAccepted then proves
-	// that the session contains the prompt.
+	// Forgets is set if the agent removes the prompt of a failed turn from its session. Such a session contains a
+	// prompt only after PromptAccepted.
 	Forgets bool
-	// Mute is set for an agent that does not report failures and retries of its model's API.
+	// Mute is set if the agent does not report failures and retries of its model's API.
 	Mute bool
 }
 
-// PromptAccepted is the event that the agent's session contains the request's prompt, and everything that precedes the
-// prompt in the request. The agent's next turn knows them, however this turn ends. The event comes at most once in a
-// turn.
+// PromptAccepted is the event that the agent stored the request's prompt in its session, with any text that ductor put
+// before the prompt. The agent's next turn knows them, however this turn ends.
 type PromptAccepted struct{}
 
-// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. Answers and tool calls prove
-// it too.
+// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. An answer or a tool call
+// proves it too.
 func ShowsAcceptance(ev Event) bool {
 	switch ev := ev.(type) {
 	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
@@ -53,31 +53,30 @@ func ShowsAcceptance(ev Event) bool {
 // TextDelta appends Text to the answer.
 type TextDelta struct{ Text string }
 
-// TextRetracted removes the last Bytes bytes of the answer, because a retry replaces streamed text.
+// TextRetracted removes the last Bytes bytes of the answer, because the model repeats that part.
 type TextRetracted struct{ Bytes int }
 
-// ThinkingDelta is reasoning, or text that announces a tool. It is never part of the answer.
+// ThinkingDelta is a piece of the model's reasoning, or text that announces a tool. It is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
-// ToolStarted is the start of a tool call.
+// ToolStarted is the event that the agent started a tool call.
 type ToolStarted struct {
 	ID    ToolID
 	Name  string          // the agent's own name for the tool, such as "Bash"
 	Title string          // one line for users: the command, the path, the query
-	Input json.RawMessage // whole input as the agent sent it; may be nil
-	// Parent is the tool call that started the sub-agent, if a sub-agent uses this tool. Otherwise it is empty.
+	Input json.RawMessage // the tool's input as the agent sent it; may be nil
+	// Parent is the ID of the tool call that started the sub-agent. It is empty if the main agent uses the tool.
 	Parent ToolID
-	// At is the start time. Zero means now. Events of a resumed turn have a time in the past.
+	// At is the start time; zero means now. In a resumed turn it may be in the past.
 	At time.Time
 }
 
-// ToolChanged replaces the name, the title and the input of a running tool. Some agents name a tool before its input
-// exists.
+// ToolChanged replaces the name, title and input of a running tool, because some agents send the name before the input.
 type ToolChanged struct{ ToolStarted }
 
-// WholeTitle returns the whole command if the tool runs a command, and the title otherwise.
+// WholeTitle returns the unshortened command if the tool runs a command, and Title otherwise.
 func (t ToolStarted) WholeTitle() string {
-	var words []string // some agents list them
+	var words []string // some agents send a command as a list of words
 	for _, l := range Leaves(t.Input) {
 		if !l.Unset && (l.Name == "command" || strings.HasPrefix(l.Name, "command[")) {
 			words = append(words, l.Value)
@@ -86,24 +85,24 @@ func (t ToolStarted) WholeTitle() string {
 	return cmp.Or(strings.Join(words, " "), t.Title)
 }
 
-// ToolEnded is the end of a tool call. Err is empty on success; see Failed.
+// ToolEnded is the event that a tool call ended. Err is empty if the tool succeeded; see Failed.
 type ToolEnded struct {
 	ID       ToolID
 	Output   string // as the agent reports it; may be long
-	ExitCode *int   // nil if the tool has none
+	ExitCode *int   // nil if the tool has no exit code
 	Duration time.Duration
 	Err      string // one line
 }
 
-// Values of ToolEnded.Err that screens translate.
+// Values of ToolEnded.Err that ductor translates for users.
 const (
-	ToolCutShort = "the turn ended before the tool did" // the turn ended before the tool
+	ToolCutShort = "the turn ended before the tool did"
 	ToolDenied   = "it was not allowed"
 	ToolUntold   = "the agent does not say how it ended" // the tool may have succeeded
 	ToolGoesOn   = "it goes on in the background"
 )
 
-// Failed reports whether the tool is known to have failed.
+// Failed reports whether the tool certainly failed.
 func (t ToolEnded) Failed() bool {
 	return t.Err != "" && t.Err != ToolUntold && t.Err != ToolGoesOn || t.ExitCode != nil && *t.ExitCode != 0
 }
@@ -118,17 +117,18 @@ const (
 	FileDeleted ChangeKind = "delete"
 )
 
-// FileChanged is a change of a file by the agent. Diff is in unified format. It is empty if the agent provides no diff.
+// FileChanged is the event that the agent changed a file. Diff is in unified format, or empty if the agent provides
+// none.
 type FileChanged struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
 	Diff string     `json:"diff,omitempty"`
 }
 
-// PlanChanged is the agent's current to-do list.
+// PlanChanged contains the agent's current to-do list.
 type PlanChanged struct{ Steps []PlanStep }
 
-// PlanStep is an entry of a plan.
+// PlanStep is an entry of a to-do list.
 type PlanStep struct {
 	Text  string
 	State PlanState
@@ -144,7 +144,7 @@ const (
 	PlanDone   PlanState = "done"
 )
 
-// PlanStateOf parses the state of a step as the agent reports it. It returns PlanOpen for unknown states.
+// PlanStateOf parses an agent's name of a PlanState. It returns PlanOpen for unknown names.
 func PlanStateOf(status string) PlanState {
 	switch status {
 	case "completed":
@@ -155,71 +155,70 @@ func PlanStateOf(status string) PlanState {
 	return PlanOpen
 }
 
-// StatusKind describes an activity of an agent other than text and tools.
+// StatusKind names an activity of an agent while it neither writes text nor uses a tool.
 type StatusKind string
 
 // StatusKind values.
 const (
-	// StatusStarting means that the agent starts. SessionStarted ends this status. If Detail names the reason of a
-	// delay, StatusIdle ends it.
+	// StatusStarting means that the agent is starting. It ends with SessionStarted. If Detail names the reason of a
+	// delay, it ends with StatusIdle.
 	StatusStarting   StatusKind = "starting"
-	StatusWaiting    StatusKind = "waiting"    // the model has not responded yet
-	StatusCompacting StatusKind = "compacting" // shortening its context
-	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent retries
+	StatusWaiting    StatusKind = "waiting"    // the agent waits for the first output of the model
+	StatusCompacting StatusKind = "compacting" // the agent shortens its context
+	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent will retry
 	StatusIdle       StatusKind = "idle"       // the previous status is over
-	StatusWarning    StatusKind = "warning"    // a message of the agent that is not part of the answer
-	StatusPaused     StatusKind = "paused"     // ductor runs the turn again after a pause, which the user can end
+	StatusWarning    StatusKind = "warning"    // the agent printed a message that is not part of the answer
+	StatusPaused     StatusKind = "paused"     // ductor will repeat the turn after a pause, which the user can end
 )
 
-// Status is an activity of the agent. Detail is one line for users and may be empty.
+// Status is the event that the agent's activity changed. Detail is one line for users and may be empty.
 type Status struct {
 	Kind   StatusKind
 	Detail string
 	Retry  Retry `json:",omitzero"` // for StatusRetrying
 }
 
-// Retry describes a retry of the model. Fields that the agent does not report are zero.
+// Retry describes a retry of a call to the model. Fields that the agent does not report are zero.
 type Retry struct {
 	Why           FailureKind
 	Attempt, Most int
-	In            time.Duration // the agent's pause before the retry
+	In            time.Duration // time until the retry
 }
 
 // CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver reports the part of the session's history that the agent received before its prompt: turns of other
-// agents.
+// HandedOver is the event that ductor gave the agent the conversation's earlier turns, which other agents answered.
 type HandedOver struct {
 	To     Agent
-	Model  ModelID // empty if the agent chose it
+	Model  ModelID // empty if the agent chose the model
 	Turns  int
 	Tokens int // an estimate
-	// LeftOut is the number of oldest turns that did not fit. Shortened is set if the middle of a turn was removed.
+	// LeftOut is the number of the oldest turns that did not fit. Shortened is set if the middle of a turn was removed.
 	LeftOut   int
 	Shortened bool
 }
 
-// Substituted is the event that the agent By runs the turn in place of another agent.
+// Substituted is the event that the agent By runs the turn because another agent failed.
 type Substituted struct {
 	By  Agent
 	Why *Failure // the other agent's failure
 }
 
-// RateLimited warns that a limit is reached. Agents that report no percentage also emit it near a limit. ResetAt is
-// zero if the agent does not report it.
+// RateLimited warns that the account has reached a usage limit. Agents that report no percentage also emit it when they
+// are near a limit. ResetAt is zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// LimitsReported reports how much of its plan the agent's account has used. Dialects set only Limits, with the limits
-// that the agent has just reported. Package orchestrator/turn adds the other limits of the account.
+// LimitsReported is the event that the agent reported how much of its plan the account has used. Providers set only
+// Limits, with the limits in that report. Package orchestrator/turn adds the account's other limits.
 type LimitsReported struct {
 	AccountLimits
-	// Others are accounts of the agent to which a user can switch. They are empty if no limit is near.
+	// Others lists the accounts of the agent to which a user can switch. It is empty if no limit is near.
 	Others []Account
 }
 
-// CaughtUp separates the events of an adopted turn: events before it are from the time without ductor, events after it
-// are new. It comes once.
+// CaughtUp is the event that ductor has processed all output that a resumed turn printed while ductor was not running.
+// Events before it belong to that output; events after it are new. It comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}
@@ -240,10 +239,10 @@ func (RateLimited) event()     {}
 func (LimitsReported) event()  {}
 func (Result) event()          {}
 
-// Answer builds the answer from text events.
+// Answer builds the text of the answer from a turn's events.
 type Answer struct{ text []byte }
 
-// Add processes ev; events without text change nothing.
+// Add applies ev to the text. It ignores events that do not change the answer.
 func (a *Answer) Add(ev Event) {
 	switch ev := ev.(type) {
 	case TextDelta:

@@ -21,9 +21,9 @@ const (
 	LimitReached FailureKind = "rate-limited" // ResetAt is set if known
 	Forbidden    FailureKind = "forbidden"    // the account lacks the permission
 	Overloaded   FailureKind = "overloaded"
-	APIFailed    FailureKind = "api-failed" // an internal error of the model's API
-	TimedOut     FailureKind = "timeout"    // the partial output is kept
-	Crashed      FailureKind = "crashed"    // Code and Detail (the tail of stderr) are set
+	APIFailed    FailureKind = "api-failed" // the model's API had an internal error
+	TimedOut     FailureKind = "timeout"    // the turn took too long; the partial output remains
+	Crashed      FailureKind = "crashed"    // Code and Detail (the end of stderr) are set
 	BadOutput    FailureKind = "bad-output"
 	DeniedTools  FailureKind = "denied"
 	ResumeFailed FailureKind = "resume-failed"
@@ -31,45 +31,45 @@ const (
 	NetworkDown  FailureKind = "network"
 	UnknownModel FailureKind = "unknown-model"
 	OverBudget   FailureKind = "budget"     // a budget is spent; Reason names it
-	LimitOfTurn  FailureKind = "turn-limit" // max turns or budget reached
+	LimitOfTurn  FailureKind = "turn-limit" // the turn reached its limit of model calls or costs
 	Refused      FailureKind = "refused"    // the API or the agent rejected the request, for example as invalid
-	AnswerCut    FailureKind = "cut"        // the answer exceeds the model's limit; the part so far is kept
+	AnswerCut    FailureKind = "cut"        // the answer exceeds the model's limit; the partial answer remains
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
-	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason has the fix
-	NoDirectory  FailureKind = "directory"  // the working directory is gone, or is outside of the roots
-	// FailsOften means that Code turns failed in a row. Cause is the last failure. The agent gets no turns until
-	// ResetAt.
+	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason explains how to fix it
+	NoDirectory  FailureKind = "directory"  // the working directory is gone, or ductor may not use it
+	// FailsOften means that the agent's last turns all failed. Code is their number, and Cause the last failure. The
+	// agent gets no turns until ResetAt.
 	FailsOften     FailureKind = "fails-often"
 	UnknownFailure FailureKind = "unknown"
 )
 
-// Failure is an error that a user can act on. Its text is for users. Detail is for operators: it may contain raw output
-// of the agent, so ductor removes secrets from it before every use.
+// Failure is an error with a text for users and a kind that determines the possible reactions. Detail is for operators.
+// It may contain raw output of the agent, so ductor removes secrets from it before every use.
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
 	Account Account   // NotLoggedIn: the account that is not logged in
-	Sandbox Sandbox   // where the agent should have run; empty for this host, or if unknown
-	Reason  string    // the agent's own sentence, shortened; may be empty
-	ResetAt time.Time // LimitReached and FailsOften: when it ends; zero if unknown
+	Sandbox Sandbox   // where the agent should have run; empty for this host, or if ductor does not know it
+	Reason  string    // one sentence, often the agent's own, shortened; may be empty
+	ResetAt time.Time // LimitReached and FailsOften: when the agent can be used again; zero if unknown
 	Code    int       // Crashed: exit code, negative for a signal, or CodeUnknown; FailsOften: failed turns
-	Detail  string    // tail of stderr or raw output, shortened
+	Detail  string    // end of stderr, or raw output, shortened
 	Cause   error     // the underlying error, for errors.Is; may be nil
 }
 
-// Failf returns a Failure with a formatted reason.
+// Failf returns a Failure whose Reason is formatted like fmt.Sprintf.
 func Failf(kind FailureKind, agent Agent, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Agent: agent, Reason: fmt.Sprintf(format, args...)}
 }
 
-// AsFailure returns the Failure in err's chain, or an UnknownFailure that wraps err. It returns nil if err is nil.
+// AsFailure returns the Failure that err wraps, or a new UnknownFailure that wraps err. It returns nil if err is nil.
 func AsFailure(agent Agent, err error) *Failure {
 	if err == nil {
 		return nil
 	}
 	var f *Failure
 	if errors.As(err, &f) {
-		if f.Agent == "" { // the code that failed did not know the agent
+		if f.Agent == "" { // the code that created it did not know the agent
 			named := *f
 			named.Agent = agent
 			return &named
@@ -177,7 +177,7 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help returns advice that Sentence adds to the description. It returns "" if the buttons of the failure suffice.
+// help returns the advice that Sentence adds to the description. It returns "" if the chat shows buttons that suffice.
 func (f *Failure) help() lang.Key {
 	var there lang.Key
 	if f.Sandbox.Name() != "" {
@@ -194,10 +194,10 @@ func (f *Failure) help() lang.Key {
 	}[f.Kind])
 }
 
-// CodeUnknown is the exit code of a program that exited while no runner watched it.
+// CodeUnknown is the exit code of a program whose end ductor could not observe.
 const CodeUnknown = -1 << 15
 
-// ExitText describes how a program with this exit code ended.
+// ExitText describes for users how a program with this exit code ended.
 func ExitText(p lang.Printer, code int) string {
 	switch {
 	case code == CodeUnknown:
@@ -220,7 +220,7 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Name returns the agent's name as texts write it.
+// Name returns the agent's name with a capital letter, for texts.
 func (a Agent) Name() string { return upperFirst(string(a)) }
 
 // advised reports whether the agent's own sentence already contains advice.

@@ -18,33 +18,36 @@ type Weight string
 
 // Weight values.
 const (
-	PlainField Weight = ""      // the card shows it
-	WiderField Weight = "wider" // asks for more rights than usual, such as network access; the card shows it first
-	EditField  Weight = "edit"  // describes how a file is changed; the card shows it
-	LabelField Weight = "label" // identifies the request, or has its usual value; users do not see it
+	PlainField Weight = ""      // the user sees it
+	WiderField Weight = "wider" // asks for more rights than usual, such as network access; the user sees it first
+	EditField  Weight = "edit"  // describes how a file is changed; the user sees it
+	LabelField Weight = "label" // identifies the request, or has its usual value; the user does not see it
 )
 
-// Field is a value in a request's input that the request's title, detail and changes do not contain.
+// Field is a value in a request's input that users would not see in the request's title, detail or changes.
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading describes the known fields of a request; Fields returns all others. Names have the form of Leaf's names. In
-// Labels, Wider and Edit they have no array indices. A name in Labels or Wider also covers all fields below that name.
+// Reading describes the input fields that a provider knows in requests for approval. Its method Fields uses it to find
+// the values that users must see in addition to the title, the detail and the changes.
+//
+// Names of fields have the form of Leaf.Name. In Labels, Wider and Edit they have no array indices. A name in Labels or
+// Wider also covers all fields below that name.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Said maps fields to the values that title, detail, reason and changes show completely. Users see the field if it
-	// has a different value.
+	// Said maps a field to its value that the title, the detail, the reason or the changes show. If the input has
+	// another value, users see the field.
 	Said   map[string]string
-	Usual  map[string]string // values without information, besides null; other values are shown
+	Usual  map[string]string // maps a field to the value that users need not see, in addition to null
 	Labels []string          // names of fields that only identify the request
 	Wider  []string          // names of fields that ask for more rights
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the fields of an input that title, detail and changes do not contain, in the order of the input.
+// Fields returns the values of an input, in its order, without the values in Said. It sets the Weight of each.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -83,7 +86,7 @@ func (r Reading) weigh(l Leaf) Weight {
 	return PlainField
 }
 
-// here reports whether a path names the working directory.
+// here reports whether a path is the working directory.
 func (r Reading) here(path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
@@ -95,12 +98,12 @@ func below(name string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return name == n || strings.HasPrefix(name, n+".") })
 }
 
-// directoryFields lists the names that agents and their tools use for the directory of a command.
+// directoryFields lists the input fields in which agents and their tools name the directory of a command.
 func directoryFields() []string {
 	return []string{"cwd", "workdir", "working_directory", "workingDirectory", "dir_path"}
 }
 
-// wideningFields lists the names that agents use for wider rights, at any depth.
+// wideningFields lists the input fields, at any depth, in which agents ask for more rights.
 func wideningFields() []string {
 	return []string{
 		"dangerouslyDisableSandbox", "allowedPrompts", "grantRoot", "additionalPermissions", "additional_permissions",
@@ -108,11 +111,11 @@ func wideningFields() []string {
 	}
 }
 
-// mostText limits each text inside of a long input, in bytes.
+// mostText is the length in bytes to which ShortInput shortens each text in a long input.
 const mostText = 2 << 10
 
-// ShortInput shortens an input to a number of bytes. It first shortens long texts in the input, and then cuts the end.
-// Each cut states how many bytes are missing.
+// ShortInput shortens an input to at most the given number of bytes. It first shortens long texts in the input, and
+// then cuts off the end. Each cut states how many bytes are missing.
 func ShortInput(input json.RawMessage, most int) json.RawMessage {
 	if len(input) <= most {
 		return input
@@ -154,27 +157,29 @@ func shortText(text string, most int) string {
 	return fmt.Sprintf("%s… [+%d bytes]", kept, len(text)-len(kept))
 }
 
-// Leaf is a single JSON value: a string, number, boolean or null, or an empty object or list. Name is its path, such as
-// `edits[0].path`. Keys that look like a path are quoted.
+// Leaf is a single JSON value: a string, number, boolean or null, or an empty object or list. Name is its path in the
+// input, such as `edits[0].path`. The path quotes keys that look like a path themselves.
 type Leaf struct {
 	Name, Value string // Value is the text of a string, or the JSON of other values
 	Unset       bool   // null, false, {} or []
 }
 
-// Limits of Leaves. An input beyond a limit becomes a single leaf.
+// Limits of Leaves. It returns an input that exceeds a limit as a single leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names
 	wholeInputName = "input"
 )
 
-// Leaves returns the single values of an input, in order. It returns repeated keys, too. Invalid JSON becomes one leaf.
+// Leaves returns the single values of an input, in order. If a key occurs twice, it returns both values. It returns
+// invalid JSON as one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil
 	}
 	whole := []Leaf{{Name: wholeInputName, Value: string(input)}}
-	if !json.Valid(input) { // also limits its depth
+	// Valid also rejects JSON that is nested too deeply.
+	if !json.Valid(input) {
 		return whole
 	}
 	w := leafWalk{dec: json.NewDecoder(bytes.NewReader(input))}
@@ -209,7 +214,7 @@ func (w *leafWalk) value(name string) error {
 	return w.add(name, fmt.Sprint(token), false)
 }
 
-// inside reads the rest of an object or a list.
+// inside reads an object or a list after its opening bracket.
 func (w *leafWalk) inside(name string, open json.Delim) error {
 	i := 0
 	for ; w.dec.More(); i++ {

@@ -10,18 +10,18 @@ import (
 	"ductor/lang"
 )
 
-// PlanLimit describes how much of its plan an account has used in a window of time.
+// PlanLimit is a usage limit of an account's plan. It covers a window of time, such as five hours or a week.
 type PlanLimit struct {
 	Window LimitWindow `json:"window"`
-	Used   float64     `json:"used"`            // from 0 to 1
-	Resets time.Time   `json:"resets,omitzero"` // zero if the agent does not report it
+	Used   float64     `json:"used"`            // used share, from 0 to 1
+	Resets time.Time   `json:"resets,omitzero"` // when the window ends; zero if the agent does not report it
 	Seen   time.Time   `json:"seen"`            // when the agent reported it
 }
 
 // LimitWindow identifies a limit of an account.
 type LimitWindow struct {
 	Span time.Duration `json:"span_ns,omitempty"` // length of the window; 0 if unknown
-	Of   string        `json:"of,omitempty"`      // the models that the limit covers; empty for all models
+	Of   string        `json:"of,omitempty"`      // the models that the limit covers; empty means all models
 }
 
 // AccountLimits are the plan limits of an account, the shortest window first.
@@ -31,10 +31,10 @@ type AccountLimits struct {
 	Limits  []PlanLimit `json:"limits,omitempty"`
 }
 
-// NearLimit is the used share of a limit at which ductor starts to warn.
+// NearLimit is the used share at which ductor warns about a limit.
 const NearLimit = 0.8
 
-// Bounds of an agent's report. Agents have two or three limits.
+// Bounds for the limits in an agent's report. Real agents report two or three limits.
 const (
 	mostLimits    = 6
 	longestWindow = 366 * day
@@ -44,8 +44,8 @@ const (
 
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
-// Merge returns the limits after an agent's report. A report may lack limits and resets that the agent reported
-// earlier; Merge keeps them. It drops limits without a plausible value, and limits whose window is over.
+// Merge returns the limits after a new report of the agent. A report may lack limits or reset times of earlier reports;
+// Merge keeps these. It drops limits with implausible values, and limits whose window has ended.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {
@@ -62,7 +62,8 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 		l.Used = min(max(l.Used, 0), 1)
 		i := slices.IndexFunc(before, l.sameWindow)
 		if i >= 0 && (l.Resets.IsZero() || l.Resets.Sub(before[i].Resets).Abs() <= resetJitter) {
-			l.Resets = before[i].Resets // a window is recognized by its reset
+			// Small differences of the reset time must not look like a new window.
+			l.Resets = before[i].Resets
 		}
 		merged = append(slices.DeleteFunc(merged, l.sameWindow), l)
 	}
@@ -80,13 +81,12 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 
 func (l PlanLimit) sameWindow(other PlanLimit) bool { return l.Window == other.Window }
 
-// over reports whether the window of the limit has ended. A limit without a reset time ends one window after its
-// report.
+// over reports whether the limit's window has ended. Without a reset time, the window counts from the report.
 func (l PlanLimit) over(now time.Time) bool {
 	return !now.Before(cmp.Or(l.Resets, l.Seen.Add(cmp.Or(l.Window.Span, day))))
 }
 
-// Current returns the limits whose windows are not over.
+// Current returns the limits whose windows have not ended.
 func (a AccountLimits) Current(now time.Time) AccountLimits {
 	a.Limits = slices.DeleteFunc(slices.Clone(a.Limits), func(l PlanLimit) bool { return l.over(now) })
 	return a
@@ -102,22 +102,22 @@ func LimitsOf(all []AccountLimits, agent Agent, account Account) AccountLimits {
 	return AccountLimits{Agent: agent, Account: account}
 }
 
-// Near returns the limits that are nearly or completely used up.
+// Near returns the limits that are used up or nearly used up.
 func (a AccountLimits) Near(now time.Time) AccountLimits {
 	a = a.Current(now)
 	a.Limits = slices.DeleteFunc(a.Limits, func(l PlanLimit) bool { return l.Used < NearLimit })
 	return a
 }
 
-// Reached reports whether the account cannot be used now. It ignores limits of some models only.
+// Reached reports whether a limit stops all use of the account. It ignores limits that cover only some models.
 func (a AccountLimits) Reached(now time.Time) bool {
 	return slices.ContainsFunc(a.Current(now).Limits, func(l PlanLimit) bool {
 		return l.Used >= 1 && l.Window.Of == ""
 	})
 }
 
-// Reset returns the time when the account can be used again after the most used of its limits. It ignores limits that
-// cover only some models. It returns zero if no limit is near, or if the time is unknown.
+// Reset returns when the window of the most used limit ends. It ignores limits that cover only some models. It returns
+// zero if no limit is near, or if the time is unknown.
 func (a AccountLimits) Reset(now time.Time) time.Time {
 	var most PlanLimit
 	for _, l := range a.Near(now).Limits {
@@ -130,7 +130,7 @@ func (a AccountLimits) Reset(now time.Time) time.Time {
 }
 
 // Text describes the limits in one line: "Claude: 61 % of 5 h, resets 18:30 · 38 % of the week". It returns "" if there
-// are none.
+// are no limits.
 func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	if len(a.Limits) == 0 {
 		return ""
@@ -138,7 +138,7 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	return p.Text("common.because", a.Account.NameOf(p, a.Agent), a.Shares(p, now))
 }
 
-// Shares is Text without the account.
+// Shares returns Text without the account.
 func (a AccountLimits) Shares(p lang.Printer, now time.Time) string {
 	var parts []string
 	for _, l := range a.Limits {
@@ -147,7 +147,7 @@ func (a AccountLimits) Shares(p lang.Printer, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// LimitLines describes the current limits of each account in one line, with a line break at its end.
+// LimitLines returns one line for each account with its current limits. Each line ends with a line break.
 func LimitLines(p lang.Printer, all []AccountLimits, now time.Time) (lines string) {
 	for _, a := range all {
 		if line := a.Current(now).Text(p, now); line != "" {
@@ -189,8 +189,8 @@ func UnixTime(seconds float64) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// Standing describes how close an agent is to its limits after a turn.
+// Standing describes after a turn how close an agent is to its limits.
 type Standing struct {
-	Fill   Fill          `json:"fill,omitzero"`   // of the agent's context
-	Limits AccountLimits `json:"limits,omitzero"` // only limits that are nearly used up
+	Fill   Fill          `json:"fill,omitzero"`   // of the session's context
+	Limits AccountLimits `json:"limits,omitzero"` // only limits that are near; see AccountLimits.Near
 }

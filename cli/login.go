@@ -2,17 +2,17 @@ package cli
 
 import "context"
 
-// Login is a way to log an agent in.
+// Login is a way in which a user can log an agent in.
 type Login struct {
-	ID   string // the agent's own ID of the way; empty if only the user can log in this way
-	Name string // the agent's own name of the way, for users; may be empty
+	ID   string // the agent's own ID of this way; empty if the agent cannot log itself in this way
+	Name string // the agent's own name of this way, for users; may be empty
 	Kind LoginKind
-	// Command is the command line that a user types in a terminal. For LoginByToken it prints the token, on any
-	// machine.
+	// Command is the command line that the user types in a terminal. For LoginByToken, the command prints the token,
+	// and the user can run it on any machine.
 	Command string
-	// Variable is the name of the environment variable with the key or the token.
+	// Variable is the name of the environment variable that contains the key or the token.
 	Variable string
-	Account  Account // the account that it logs in
+	Account  Account // the account to log in
 }
 
 // LoginKind classifies ways to log in by the user's part in them.
@@ -20,14 +20,14 @@ type LoginKind string
 
 // LoginKind values.
 const (
-	LoginByAgent    LoginKind = "agent"    // the agent logs itself in on request
+	LoginByAgent    LoginKind = "agent"    // nothing: the agent logs itself in on request
 	LoginByCode     LoginKind = "code"     // the user enters a code on a web page, on any device
 	LoginByToken    LoginKind = "token"    // the user sends a token, which ductor stores
 	LoginByCommand  LoginKind = "command"  // the user runs a command in a terminal on the agent's machine
 	LoginByVariable LoginKind = "variable" // the user stores a key for the agent
 )
 
-// InChat reports whether a user can log in this way from a chat.
+// InChat reports whether the user can log in this way from a chat.
 func (l Login) InChat() bool {
 	return l.Kind == LoginByAgent || l.Kind == LoginByCode || l.Kind == LoginByToken
 }
@@ -45,16 +45,16 @@ func (l Login) Advice(agent Agent) string {
 
 // LoginProvider is a Provider that knows the ways to log in its agent.
 type LoginProvider interface {
-	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the agent has
-	// reported the ways.
+	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the provider knows
+	// them.
 	Logins() []Login
-	// LogIn logs the agent in by a way of kind LoginByAgent or LoginByCode. It passes the web page and the code to
-	// show, which displays them to the user. It returns when the agent is logged in, or with an error that explains why
-	// not. It stops when ctx ends.
+	// LogIn logs the agent in by a way of kind LoginByAgent or LoginByCode. It calls show to display the web page and
+	// the code to the user. It returns when the agent is logged in, or with an error that explains why not. It stops
+	// when ctx ends.
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 
-// DeviceCode is the data for logging in an agent from another device. The user enters the code on a web page.
+// DeviceCode is what the user needs to log an agent in from any device. The user enters the code on a web page.
 type DeviceCode struct {
 	Agent Agent
 	URL   string

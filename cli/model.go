@@ -8,52 +8,54 @@ import (
 	"strings"
 )
 
-// Model is an entry of the model menu.
+// Model is an entry in the menu of models.
 type Model struct {
 	Agent         Agent
 	ID            ModelID
-	Resolved      ModelID // the exact ID of an alias; empty if the agent does not report it
+	Resolved      ModelID // the exact ID if ID is an alias; empty if the agent does not report it
 	Name          string  // for users
 	Description   string  // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
-	Default       bool  // the agent's default
-	Context       int64 // in tokens; 0 if unknown
+	Default       bool  // the agent uses this model unless the user chooses another
+	Context       int64 // size of the context window in tokens; 0 if unknown
 	Price         Price
 }
 
-// Price is the price of a million tokens in US dollars. It is zero if unknown.
+// Price is the price of a million tokens in US dollars. Zero means unknown.
 type Price struct {
 	Input  float64 `toml:"input_price"`
 	Output float64 `toml:"output_price"`
 }
 
-// Of returns the price of a number of input and output tokens.
-func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }
+// Of returns the price of the given numbers of input and output tokens.
+func (p Price) Of(input, output int64) float64 {
+	return (p.Input*float64(input) + p.Output*float64(output)) / 1e6
+}
 
-// AuthState is the log-in state of an agent.
+// AuthState describes whether an agent is installed and logged in.
 type AuthState string
 
 // AuthState values.
 const (
 	Authenticated AuthState = "authenticated"
-	Installed     AuthState = "installed" // found, but not logged in
+	Installed     AuthState = "installed" // the program exists, but is not logged in
 	NotFound      AuthState = "not-found"
 )
 
-// Auth is the result of a provider's check of its agent's CLI.
+// Auth describes whether an agent's program is installed and logged in.
 type Auth struct {
 	State   AuthState
 	Path    string // path of the program
 	Version string // empty if unknown
-	Method  string // way to log in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
-	Fix     string // how to fix a State other than Authenticated; one sentence
-	// Problem is the reason why the log-in state is unknown. State is then Installed, and Fix is empty. If the program
-	// does not run, the kind of Problem is Crashed, and State is as far as known.
+	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
+	Fix     string // one sentence on how to reach Authenticated, if State is another
+	// Problem is the reason why the check failed. State is then Installed, and Fix is empty. If the program itself does
+	// not run, Problem has the kind Crashed.
 	Problem *Failure
 }
 
-// Broken reports whether the agent's program does not run.
+// Broken reports whether the agent's program is installed but does not run.
 func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crashed }
 
 // MenuEntry is an agent in a menu.
@@ -63,22 +65,22 @@ type MenuEntry struct {
 	Auth    Auth
 	Models  []Model // nil if Err is set
 	Err     error   // the reason why Models is nil
-	// Resting is the reason why the agent gets no turns for a while. It is nil if the agent gets turns.
+	// Resting is the reason why ductor currently starts no turns with the agent. It is nil if ductor does.
 	Resting *Failure
 }
 
-// AgentState is the known state of an agent before its first turn.
+// AgentState describes an agent before its first turn.
 type AgentState struct {
 	Agent   Agent
 	Account Account
-	Mode    Mode // the mode that it runs in
+	Mode    Mode // the mode in which it will run
 	Auth    Auth
 }
 
 // Usable reports whether the agent can run turns.
 func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 
-// String describes the agent in one line: its path, its version, its log-in (or how to fix it), and its mode.
+// String describes the agent in one line: its path and version, how it is logged in or how to fix that, and its mode.
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch {
@@ -97,11 +99,11 @@ func (s AgentState) String() string {
 	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
-// ErrLoading means that the agent has not answered yet, and that the caller asked not to wait; see AtOnce.
+// ErrLoading means that the agent has not answered yet, and that the caller did not want to wait; see AtOnce.
 var ErrLoading = errors.New("it is being asked")
 
-// AtOnce returns a context with which Menu and Default do not wait: they answer from known data and load missing data
-// in the background.
+// AtOnce returns a context with which Menu and Default do not wait. They use cached data, and load missing data in the
+// background.
 func AtOnce(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(ErrLoading)

@@ -7,67 +7,68 @@ import (
 
 // Measured is a Process that can measure its memory.
 type Measured interface {
-	// Memory returns the resident bytes of the program and its descendants. It counts shared pages once for each
-	// process.
+	// Memory returns the resident memory of the program and its descendants in bytes. It counts a shared page once for
+	// each process.
 	Memory(ctx context.Context) (int64, error)
 }
 
-// Lister is a Process that can list its running processes.
+// Lister is a Process that can list the processes that belong to it.
 type Lister interface {
-	// Processes names the running program and its running descendants, oldest first. A long list is cut.
+	// Processes lists the program and its descendants that are running, oldest first. It shortens a long list.
 	Processes(ctx context.Context) ([]ProcessName, error)
 }
 
-// ProcessName names a process in its own environment.
+// ProcessName is the name and ID of a process. A container has process IDs of its own.
 type ProcessName struct {
 	Name string
 	PID  int
 }
 
-// Finder is a Launcher that finds its processes by their process IDs.
+// Finder is a Launcher that can find its processes by their process IDs.
 type Finder interface {
-	// Find returns a process of agent that this Launcher started or attached to, unless it was stopped. It returns nil
-	// if no such process exists.
+	// Find returns the agent's process with this ID. The Launcher must have started it or attached to it, and not
+	// stopped it. Find returns nil if no such process exists.
 	Find(agent Agent, pid int) Process
 }
 
-// Bringer is a Launcher that copies files into its environment, which does not see the files of this host.
+// Bringer is a Launcher that must copy files into its environment, because the environment does not see this host's
+// files.
 type Bringer interface {
-	// Bring copies files and directories of this host to the same paths in the environment. It skips paths that already
-	// exist there. Safe for concurrent use.
+	// Bring copies files and directories of this host to the same paths in the environment. It skips paths that exist
+	// there. Safe for concurrent use.
 	Bring(ctx context.Context, paths []string) error
 }
 
-// Helper is a Launcher of an environment whose files this host does not see. It runs ductor's own program there to
-// access them.
+// Helper is a Launcher whose environment has files that this host does not see. Helper accesses them by running
+// ductor's own program in the environment.
 type Helper interface {
-	// Help creates the environment if needed, and runs ductor's own program there with args. The program gets the
-	// environment variables that an agent would get for env. Help returns the files that the program printed as JSON,
-	// or nil if args asks for no files. Its error includes the program's error.
+	// Help runs ductor's own program with args in the environment, and creates the environment if needed. env is the
+	// environment of an agent; Help passes on the variables that an agent would get. Help returns the files that the
+	// program printed as JSON, or nil if args asks for no files. Its error includes the program's error.
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
-// SkillReader is a Provider whose agent asks before it uses a skill, but sends only the skill's name.
+// SkillReader is a Provider whose agent requests approval before it uses a skill, but sends only the skill's name.
 type SkillReader interface {
-	// SkillTool returns the name of the tool (ApprovalAsked.Tool) in requests to use a skill.
+	// SkillTool returns the tool name (ApprovalAsked.Tool) of such a request.
 	SkillTool() string
-	// ShowSkill adds the contents of the skill to a request from a turn of req. The contents are all files of the
-	// skill, and the commands that they run at once. If ShowSkill finds no file, users cannot allow the request.
+	// ShowSkill adds the skill's contents to asked, a request from a turn of req. The contents are all files of the
+	// skill, and the commands that the skill runs at once. If ShowSkill finds no files, users cannot allow the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
 }
 
-// Preparer is a Launcher of an environment that must be created or connected before use.
+// Preparer is a Launcher whose environment must be created or connected before use.
 type Preparer interface {
-	// Prepare creates the environment if it does not exist, and checks whether it works. Safe for concurrent use.
+	// Prepare creates or connects the environment if needed, and checks that it works. Safe for concurrent use.
 	Prepare(ctx context.Context) error
-	// Doing describes in a few words the slow step that Prepare currently runs. It returns "" if there is none. It does
+	// Doing describes in a few words the slow step that Prepare is currently in. It returns "" at other times. It does
 	// not block.
 	Doing() string
 }
 
-// FillReporter is a Session whose agent can report the content of its context, even during a turn.
+// FillReporter is a Session whose agent can report, even during a turn, how full its context is.
 type FillReporter interface {
-	// Fill asks the agent how full its context is. Safe for concurrent use.
+	// Fill asks the agent how full its context is, and which parts fill it. Safe for concurrent use.
 	Fill(ctx context.Context) (Fill, error)
 }
 
@@ -79,44 +80,45 @@ type Commander interface {
 
 // AgentCommand is a command or a skill of an agent.
 type AgentCommand struct {
-	Name        string // as users write it, such as "/review"
+	Name        string // as users type it, such as "/review"
 	Description string // may be empty
-	Arguments   string // the arguments after the name, in the agent's words; may be empty
+	Arguments   string // the agent's description of the arguments; may be empty
 }
 
-// Gatherer is an output of a Process that can collect small pieces before they are read. Otherwise an agent that writes
-// word by word would wake ductor for each word. A large piece, or output after a pause, can still be read at once. Safe
-// for concurrent use with reads.
+// Gatherer is the Stdout of a Process that can buffer small writes for a moment. Otherwise an agent that writes word by
+// word would wake ductor for each word. Large writes, and writes after a pause, are readable at once. Safe for
+// concurrent use with reads.
 type Gatherer interface {
-	// Gather starts collecting.
+	// Gather turns buffering on.
 	Gather()
-	// Hurry makes the next output readable at once, because a user waits for it.
+	// Hurry makes the next write readable at once, because a user waits for it.
 	Hurry()
 }
 
-// HomeSeed describes a file that ductor creates in the home of a session.
+// HomeSeed describes a file that ductor creates in a session's own home directory. It usually comes from the home of
+// the user who runs ductor, called the owner.
 type HomeSeed struct {
-	// From is the absolute path of the owner's file. It is empty if the owner has no such file; Pick then creates the
-	// content.
+	// From is the absolute path of the file in the owner's home. It is empty if that home has no such file; Pick then
+	// creates the content.
 	From string
-	// To is the file's path in the home, with slashes.
+	// To is the file's path in the session's home, with slashes.
 	To string
-	// Link creates a link to From instead of a copy. From may then be a directory. A log-in that the agent renews needs
-	// a link: renewing a copy would make the owner's log-in invalid.
+	// Link creates a symbolic link to From instead of a copy. From may then be a directory. Credentials that the agent
+	// renews need a link: if the agent renewed a copy, the original would become invalid.
 	//
-	// If an agent replaced the link by a file, ductor restores the link. If the file is newer than From, ductor first
+	// If an agent replaced the link by a file, ductor restores the link. If that file is newer than From, ductor first
 	// copies its content to From.
 	Link bool
-	// Pick returns the content of the copy. Its argument is the content of From, or nil if the owner has no such file.
-	// If Pick is nil, ductor copies the file unchanged. If Pick returns no content, ductor creates no file.
+	// Pick returns the content of the copy. Its argument is the content of From, or nil if From is empty. If Pick is
+	// nil, ductor copies the file unchanged. If Pick returns no content, ductor creates no file.
 	Pick func(owner []byte) ([]byte, error)
 }
 
-// LostOutput is the error that a part of a program's output is lost. The disk was full or damaged, or the program
-// printed more than the runner stores while ductor was not reading. A Process's Stdout returns the error once; reading
-// can continue after that.
+// LostOutput is the error that a part of a program's output is lost. This happens if the disk is full or damaged, or if
+// the program prints more than the runner can store while ductor is not reading. Process.Stdout returns the error once;
+// reads can continue after that.
 type LostOutput struct {
-	From, To int64 // offsets in the output
+	From, To int64 // range of offsets in the output
 	Reason   string
 }
 

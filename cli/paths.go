@@ -26,28 +26,28 @@ func RealPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// Lies reports whether path is dir or lies below dir. It compares only the names and resolves no links.
+// Lies reports whether path is dir or lies below dir. It compares the paths as text, and does not resolve links.
 func Lies(path, dir string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(dir) {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	}
 	dir = filepath.Clean(dir)
-	// This check is fast: filepath.Rel takes ten times as long for a path outside of dir.
+	// This is ten times faster than filepath.Rel for a path outside of dir.
 	rest, begins := strings.CutPrefix(filepath.Clean(path), dir)
 	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
-// VisibleBelow reports whether path, after resolving all links, is a file below dir. It returns false if the file or a
-// directory between dir and the file is hidden, because tools read their settings from hidden files. path may be
-// relative to dir.
+// VisibleBelow reports whether path is below dir, and neither hidden itself nor in a hidden directory below dir. It
+// checks the path as given and with links resolved. It exists because tools read their settings from hidden files. path
+// may be relative to dir.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
 	}
 	dir, path = filepath.Clean(dir), Absolute(dir, path)
 	realDir, err := filepath.EvalSymlinks(dir)
-	if err != nil { // also for files of another machine, whose links cannot be resolved here
+	if err != nil { // this includes paths of another machine, which do not exist here
 		return false
 	}
 	real, err := rooted.RealPath(path)
@@ -64,14 +64,15 @@ func visible(dir, path string) bool {
 }
 
 // Touches reports whether path is one of files, or lies below one of them. It checks path as given and with links
-// resolved. path may be relative to dir or to the home directory. files are absolute, with links resolved.
+// resolved. path may be relative to dir, or start with "~/". files must be absolute, with links resolved.
 func Touches(files []string, dir, path string) bool {
 	path = Absolute(dir, path)
 	real := RealPath(path)
 	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
 }
 
-// Absolute returns the absolute form of a path that is relative to dir or, with the prefix "~/", to the home directory.
+// Absolute returns an absolute path. A path that starts with "~/" is relative to the home directory; other relative
+// paths are relative to dir.
 func Absolute(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -84,7 +85,7 @@ func Absolute(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// Relative shortens a path inside dir to the part below dir.
+// Relative returns path relative to dir if path is inside dir. It returns any other path unchanged.
 func Relative(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
 		return rel
@@ -92,14 +93,14 @@ func Relative(dir, path string) string {
 	return path
 }
 
-// pathBytes limits the length of a text that could be a path.
+// pathBytes is the greatest length of a text that NamesOne treats as a path.
 const pathBytes = 4096
 
-// Names reports whether a text in a tool's input is the path of one of files, or of a file below one of them; see
-// Touches. It does not check the single words of commands.
+// Names reports whether a JSON string in a tool's input is the path of one of files, or of a file below one of them;
+// see Touches. It does not search the words of command lines.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
-	// An input that is not JSON names no file.
+	// Input that is not valid JSON names no file.
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 
@@ -128,18 +129,19 @@ func names(files []string, dir string, v any) bool {
 	return false
 }
 
-// KeptFile returns the path for a file in dir whose name is derived from its kind and content.
+// KeptFile returns the path at which Keep stores content. The file name consists of kind, a hash of content, and ext.
 func KeptFile(dir, kind, ext, content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is the age after which Keep marks a file as used again. ductor may remove files that were unused for a day.
+// keptAnew is how old a modification time may be before Keep updates it. ductor may remove files that were not modified
+// for a day.
 const keptAnew = time.Hour
 
-// Keep creates the file at the path that KeptFile returns, unless it exists, and returns that path. Processes with the
-// same content share the file. Only this user can create files in its directory. If an agent changed the file, Keep
-// restores its content.
+// Keep stores content in a file and returns its path; see KeptFile. If the file exists with this content, Keep does not
+// write it again. If an agent changed the file, Keep restores the content. It returns an error if other users can write
+// to dir.
 func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err := private(dir); err != nil {
 		return "", err
@@ -156,7 +158,7 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) { // an agent created a directory with that name
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) { // an agent created a directory at this path
 		err = errors.Join(os.RemoveAll(path), os.Rename(f.Name(), path))
 	}
 	if err != nil {
@@ -165,7 +167,8 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	return path, nil
 }
 
-// holds reports whether path is a regular file with this content. It marks such a file as used.
+// holds reports whether path is a regular file with this content. If it is, holds also updates an old modification
+// time.
 func holds(path, content string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
@@ -181,13 +184,13 @@ func holds(path, content string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()).Abs() > keptAnew {
-		_ = os.Chtimes(path, now, now) // an unmarked file would be removed and created again
+		_ = os.Chtimes(path, now, now) // if this fails, ductor removes the file, and Keep creates it again
 	}
 	return true
 }
 
-// private creates a directory in which only this user can create files. It returns an error if the existing directory
-// is open to others.
+// private creates a directory that only this user can write to. It returns an error if the directory exists and others
+// can write to it.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for files of ours: %w", err)

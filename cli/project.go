@@ -12,27 +12,28 @@ import (
 	"strings"
 )
 
-// ProjectSettings determines whether an agent may use the settings that its project contains, such as hooks, MCP
-// servers and rights.
+// ProjectSettings determines whether an agent may use the settings in its working directory, such as hooks, MCP servers
+// and permissions.
 type ProjectSettings string
 
 // ProjectSettings values. An agent uses a project's settings only with WithProject.
 const (
-	WithoutProject ProjectSettings = ""        // the project has settings; the agent starts without them or not at all
-	EmptyProject   ProjectSettings = "none"    // ductor found no settings; the agent starts without any
+	WithoutProject ProjectSettings = ""        // the agent must not use the project's settings, or must not start
+	EmptyProject   ProjectSettings = "none"    // ductor found no settings, and the agent uses none
 	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly these settings
 )
 
-// ProjectTool is the Tool of an ApprovalAsked for the settings of a project.
+// ProjectTool is the Tool of an ApprovalAsked about the settings of a project.
 const ProjectTool = "project settings"
 
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
-// run. The agent uses them only as Request.Project allows.
+// run. Request.Project determines whether the agent may use them.
 type ProjectReader interface {
-	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them. The list changes
-	// only when a process of the agent starts. A name that ends in a slash means a directory with everything below it.
+	// ProjectFiles lists the files that the agent reads as settings, relative to the directory that contains them. A
+	// name that ends in a slash means a directory with everything below it. The list changes only when a process of the
+	// agent starts.
 	//
-	// The extension of a file determines which parts users see:
+	// The extension of a file determines what ductor shows to users:
 	//   - JSON: every value
 	//   - Markdown: the front matter, and the commands within the text
 	//   - .env: the lines that affect an agent or its runtime
@@ -40,23 +41,23 @@ type ProjectReader interface {
 	ProjectFiles() []string
 }
 
-// Limits of ReadProject. Users cannot allow settings beyond a limit.
+// Limits of ReadProject. Users cannot allow settings that exceed a limit.
 const (
-	projectFileBytes  = 128 << 10 // of one file
-	projectFileCount  = 500       // of all files
-	projectShownBytes = 1 << 20   // of all fields
+	projectFileBytes  = 128 << 10 // size of a file
+	projectFileCount  = 500       // number of files
+	projectShownBytes = 1 << 20   // size of all fields
 )
 
 // ReadProject reads the settings in a project's files and returns them as fields for users. Any change of a file
 // changes the fields. Like agents, ReadProject searches dir and all directories above it, except the home directory.
-// For a worktree it also searches the main checkout. It follows no link out of a directory. home must have its links
-// resolved.
+// For a Git worktree, it also searches the main checkout. It does not follow links out of a directory. home must have
+// its links resolved.
 //
-// missing names a file that ReadProject could not read completely. If fields and missing are both empty, the project
-// has no settings.
-func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
+// unread names a file that ReadProject could not read completely. If fields and unread are both empty, the project has
+// no settings.
+func ReadProject(dir, home string, files []string) (fields []Field, unread string) {
 	r := projectReading{dir: RealPath(dir)}
-	if r.dir == home { // files there are the user's own, and every agent reads them for every project
+	if r.dir == home { // settings there belong to the user, and agents use them in every project
 		return nil, ""
 	}
 	seen := map[string]bool{home: true}
@@ -74,8 +75,8 @@ func ReadProject(dir, home string, files []string) (fields []Field, missing stri
 	return r.fields, r.missing
 }
 
-// mainCheckout returns the main checkout of the repository if dir is in a worktree, because agents also read settings
-// there. Otherwise it returns dir.
+// mainCheckout returns the main checkout of a repository if dir is in one of its worktrees, because agents also read
+// settings there. Otherwise it returns dir.
 func mainCheckout(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
@@ -91,7 +92,7 @@ func mainCheckout(dir string) string {
 	}
 }
 
-// from returns path, relative to dir unless it is absolute.
+// from returns path as an absolute path. A relative path is relative to dir.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -99,7 +100,7 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// shortFile returns the content of a small file. It returns "" if the file is large or cannot be read.
+// shortFile returns the trimmed content of a small file, or "" if the file is large or cannot be read.
 func shortFile(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
 		return ""
@@ -115,11 +116,11 @@ type projectReading struct {
 	dir     string
 	fields  []Field
 	missing string
-	count   int // number of files
-	bytes   int // size of the fields
+	count   int // files read
+	bytes   int // size of all fields
 }
 
-// lack records the name of a file that could not be read. It keeps only the first name.
+// lack records that a file could not be read. missing names only the first such file.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
@@ -128,7 +129,8 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	root, err := os.OpenRoot(at)
-	if err != nil { // an agent can open a file by its name without listing the directory
+	// Without the right to list the directory, an agent can still open a file by its name.
+	if err != nil {
 		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
 				r.lack(r.shown(at, name))
@@ -146,14 +148,14 @@ func (r *projectReading) read(at string, files []string) {
 	}
 }
 
-// present returns the files whose first path element exists in a directory. Most directories contain none, so their
-// files need not be opened.
-func present(at string, files []string) (there []string) {
-	missing := map[string]bool{} // by first path element
+// present returns the files whose first path element exists in dir. This check is cheap, and most directories contain
+// none of the files.
+func present(dir string, files []string) (there []string) {
+	missing := map[string]bool{} // whether the key, a first path element, is missing
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {
-			_, err := os.Lstat(filepath.Join(at, first))
+			_, err := os.Lstat(filepath.Join(dir, first))
 			missing[first] = errors.Is(err, fs.ErrNotExist)
 		}
 		if !missing[first] {
@@ -163,7 +165,7 @@ func present(at string, files []string) (there []string) {
 	return there
 }
 
-// shown returns a file's path relative to the working directory, as users see it.
+// shown returns a file's path as users see it: relative to the working directory.
 func (r *projectReading) shown(at, name string) string {
 	rel, err := filepath.Rel(r.dir, filepath.Join(at, filepath.FromSlash(name)))
 	if err != nil {
@@ -172,13 +174,14 @@ func (r *projectReading) shown(at, name string) string {
 	return rel
 }
 
-// below reads all files below a directory. It does not follow links to other directories.
+// below reads all files below a directory. It does not enter linked directories.
 func (r *projectReading) below(root *os.Root, dir string) {
 	if _, err := root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		r.file(root, dir) // dir is missing, or a link to a missing file
+		r.file(root, dir) // does nothing if dir is missing, and reports a broken link
 		return
 	}
-	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // errors mean missing files
+	// WalkDir itself returns no error, because the callback handles them.
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			r.lack(r.shown(root.Name(), name))
@@ -196,7 +199,7 @@ func (r *projectReading) file(root *os.Root, name string) {
 	text, err := readProjectFile(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := root.Lstat(name); err == nil { // a link to a missing file
+		if _, err := root.Lstat(name); err == nil { // name is a broken link
 			r.lack(shown)
 		}
 		return

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the values of a file that concern agents. Any change of the file changes the values, except in
-// .env files.
+// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values, except
+// in .env files, where only some lines affect agents.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -29,12 +29,13 @@ func projectLeaves(text []byte, extension string) []Leaf {
 	return []Leaf{digestLeaf(text)}
 }
 
-// digestLeaf returns a leaf with the size and the hash of a text. Users find the text itself in the project.
+// digestLeaf returns a leaf with the size and the hash of a text, for files whose text users can read in the project.
 func digestLeaf(text []byte) Leaf {
 	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
 }
 
-// wholeLeaves returns the values of a JSON text. It returns any other text as one value, including JSON with comments.
+// wholeLeaves returns the values of a JSON text. It returns text that is not valid JSON, such as JSON with comments, as
+// one value.
 func wholeLeaves(text []byte) []Leaf {
 	leaves := Leaves(text)
 	for i, l := range leaves {
@@ -45,8 +46,8 @@ func wholeLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// markdownLeaves returns the values of a file's YAML front matter, and the lines with commands that an agent runs when
-// it reads the file. If the front matter is not valid YAML, it becomes one value.
+// markdownLeaves returns the values of a Markdown file's front matter, and the lines with commands that an agent runs
+// when it reads the file. It returns front matter that is not valid YAML as one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -55,7 +56,7 @@ func markdownLeaves(text []byte) []Leaf {
 		text = body
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // within a block of commands
+	runs := false // within a block of commands that starts with ```!
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch fence := strings.HasPrefix(line, "```"); {
@@ -84,7 +85,7 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. It omits other lines,
+// envLeaves returns the lines of a .env file whose variables affect agents or their runtimes. It omits other lines,
 // because they concern only the project.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
@@ -96,7 +97,7 @@ func envLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// envLine matches a line by the rules of the library dotenv, which most agents use.
+// envLine matches a line by the rules of the dotenv library, which most agents use.
 var envLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
 })
@@ -117,11 +118,11 @@ func steersAgent(name string) bool {
 			"TMPDIR", "SHELLOPTS"}, upper)
 }
 
-// PlainJSON removes extensions of JSON that agents accept in settings files: both kinds of comments, and commas before
-// a closing bracket. It does not validate the file; invalid JSON stays invalid.
+// PlainJSON converts the extended JSON that agents accept in settings files to plain JSON. It removes comments of both
+// kinds, and commas before a closing bracket. It does not validate the text.
 func PlainJSON(raw []byte) []byte {
 	var out bytes.Buffer
-	comma := -1 // position in out of a comma that nothing followed yet
+	comma := -1 // where out contains a comma that only white space and comments follow; else -1
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':
@@ -159,7 +160,8 @@ func stringEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// commentEnd returns the index after the comment that starts at i. A line comment does not include its line break.
+// commentEnd returns the index after the comment that starts at i. The line break after a line comment is not part of
+// it.
 func commentEnd(raw []byte, i int) int {
 	end, length := []byte("\n"), 0
 	if raw[i+1] == '*' {

@@ -16,47 +16,48 @@ import (
 	"time"
 )
 
-// Defaults of ProviderOptions. Other code that ends processes or waits for them uses these values too.
+// Defaults of ProviderOptions. Other code that waits for processes uses the same values.
 const (
 	DefaultStall     = 5 * time.Minute
 	DefaultToolStall = 30 * time.Minute
 	DefaultGrace     = 2 * time.Second
 )
 
-// ProviderOptions configure a dialect. Every field except Launcher may be zero.
+// ProviderOptions configures a provider. Only Launcher is required.
 type ProviderOptions struct {
-	Launcher Launcher // starts the processes; required
-	Path     string   // the program; empty means the dialect's default
-	// Env returns the environment from which child processes get their variables. nil means os.Environ.
+	Launcher Launcher // starts the agent's processes
+	Path     string   // the agent's program; empty means the provider's default
+	// Env returns the environment from which agents may inherit variables. nil means os.Environ.
 	Env      func() []string
-	AllowEnv []string // additional variables that a child process may see: names or NAME_* patterns
-	// OwnerHome is the home of the user who runs ductor, on the machine of the agent. Sessions with their own homes
-	// share some of its files. It is empty if the environment has no such home, as in a container.
+	AllowEnv []string // additional variables that an agent may inherit: names or NAME_* patterns
+	// OwnerHome is the home directory of the user who runs ductor, on the machine of the agent. Sessions with their own
+	// homes share some of its files. It is empty if the environment has no such directory, as in a container.
 	OwnerHome string
-	// ReadFile reads files with log-ins and settings in the agent's environment. nil means os.ReadFile. If it fails,
-	// the provider asks the agent itself.
+	// ReadFile reads the agent's files with credentials and settings in the agent's environment. nil means os.ReadFile.
+	// If it fails, the provider asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
-	// Protected lists ductor's own files and directories, absolute and with links resolved. No mode allows a request
-	// that touches one of them; only a user can.
+	// Protected lists ductor's own files and directories, as absolute paths with links resolved. If a request touches
+	// one of them, no permission mode allows it; only a user can.
 	Protected []string
 	Timing
-	Now    func() time.Time // the clock for durations; nil means time.Now
-	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // the clock; nil means time.Now
+	Logger *slog.Logger     // nil discards all messages
 }
 
-// Timing limits how long agents may take. 0 means the default of the package that enforces the limit.
+// Timing limits how long agents and their processes may take. 0 means the default of the package that enforces the
+// limit.
 type Timing struct {
 	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
 	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
-	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end on request
-	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // for a shared process to be ready
+	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // time to end after SIGTERM
+	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // time to start a shared process
 	// StaleAfter limits the duration of a turn. The runner enforces the limit, even while ductor is not running.
 	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
 	// OrphanAfter limits how long a run continues while ductor is not running.
 	OrphanAfter time.Duration `toml:"orphan_after" default:"15m" check:"1s..720h"`
 }
 
-// OrDefault returns o with default values for missing fields. program is the default Path.
+// OrDefault returns o with defaults for fields that are zero. program is the default of Path.
 func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	o.Path = cmp.Or(o.Path, program)
 	if o.Env == nil {
@@ -75,16 +76,16 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	return o
 }
 
-// Allowing returns o with additional variables that child processes may see. names may contain NAME_* patterns.
+// Allowing returns o with additional variables that agents may inherit. names may contain NAME_* patterns.
 func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	o.AllowEnv = slices.Concat(names, o.AllowEnv)
 	return o
 }
 
-// ChildEnv returns the complete environment of a process for req; see the function ChildEnv. A later part overrides an
-// earlier one:
-//   - the variables of Env that any agent may see, and the variables in allow and AllowEnv
-//   - own, the variables of the dialect
+// ChildEnv returns the complete environment of an agent's process for req; see the function ChildEnv. It combines these
+// variables, of which later ones override earlier ones:
+//   - the variables of Env whose names are in BaseEnv, allow or AllowEnv
+//   - own, the variables that the provider sets
 //   - the variables of req
 //   - the variables of req's tool servers
 //   - the ID of req's chat
@@ -101,7 +102,8 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
 }
 
-// StartOnce starts the process for a single turn. It fills missing fields of command from req. Errors are *Failure.
+// StartOnce starts a process that serves only the turn of req. The caller sets the arguments and the environment in
+// command; StartOnce sets the other fields. Errors are *Failure.
 func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
 	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
 	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation
@@ -112,18 +114,18 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 	return p, nil
 }
 
-// Digest returns a digest of the values that determine which requests a process or session can serve. Callers store the
-// digest because the values may be secret.
+// Digest returns a hash of values. Providers store it instead of the values, which may be secret, to recognize the
+// requests that a process or session can serve.
 func Digest(parts ...any) string {
 	all, err := json.Marshal(parts)
-	if err != nil { // texts, numbers and their combinations can always be encoded
+	if err != nil { // cannot happen: callers pass only texts, numbers and combinations of them
 		return ""
 	}
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:16])
 }
 
-// StartFailure returns the failure of an agent's process that a Launcher could not start.
+// StartFailure converts an error of Launcher.Start for an agent's process to a Failure.
 func StartFailure(agent Agent, err error) *Failure {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Failure{Kind: NotInstalled, Agent: agent, Cause: err}
@@ -131,7 +133,7 @@ func StartFailure(agent Agent, err error) *Failure {
 	return AsFailure(agent, err)
 }
 
-// StartResult returns the Result of a turn that did not start: because of err, or because ctx was cancelled.
+// StartResult returns the Result of a turn that did not start, either because of err or because ctx was cancelled.
 func StartResult(ctx context.Context, agent Agent, err error) Result {
 	if ctx.Err() != nil {
 		return Cut(ctx, agent)

@@ -11,23 +11,23 @@ import (
 	"ductor/lang"
 )
 
-// Agent is the name of a dialect, such as "claude" or "codex".
+// Agent is the name of an agent, such as "claude" or "codex".
 type Agent string
 
-// Conversation is the opaque key of the conversation of a turn. ductor never runs two turns of a conversation at the
-// same time.
+// Conversation identifies the conversation to which a turn belongs. Only the code that creates the key knows its
+// format. ductor never runs two turns of a conversation at the same time.
 type Conversation string
 
-// TurnID identifies one turn. It is unique as long as the database exists.
+// TurnID identifies a turn. ductor never uses an ID twice in the same database.
 type TurnID string
 
-// AgentSessionID is an agent's own ID of a session: Claude's session ID, Codex's thread ID.
+// AgentSessionID is an agent's own ID of a session, such as Claude's session ID or Codex's thread ID.
 type AgentSessionID string
 
-// ModelID is a model's name in the form that its agent accepts. Empty means the agent's default.
+// ModelID is the name of a model as its agent expects it. Empty means the agent's default.
 type ModelID string
 
-// Effort is a reasoning level in the agent's own terms, such as "high". Empty means the model's default.
+// Effort is a level of reasoning in the agent's own terms, such as "high". Empty means the model's default.
 type Effort string
 
 // PermissionMode determines which actions an agent may take without asking.
@@ -36,10 +36,10 @@ type PermissionMode string
 // PermissionMode values, from most to least careful. Ask is the default.
 const (
 	Ask         PermissionMode = "ask"          // the agent asks before it writes or runs anything
-	AcceptEdits PermissionMode = "accept-edits" // edits inside the working directory are allowed
-	Plan        PermissionMode = "plan"         // read and plan only
+	AcceptEdits PermissionMode = "accept-edits" // edits inside the working directory need no approval
+	Plan        PermissionMode = "plan"         // the agent only reads files and makes a plan
 	Auto        PermissionMode = "auto"         // the agent decides
-	Bypass      PermissionMode = "bypass"       // everything is allowed
+	Bypass      PermissionMode = "bypass"       // the agent may do everything
 )
 
 // PermissionModes lists every mode, from most to least careful.
@@ -53,15 +53,15 @@ type Image struct {
 	MIME string // "image/png", "image/jpeg", "image/gif" or "image/webp"
 }
 
-// Request describes one turn. ductor passes the same Request to Provider.Open and to Session.Turn. A provider decides
-// which fields a session cannot change later; see Session.Fits.
+// Request describes one turn. ductor passes the same Request to Provider.Open and to Session.Turn. Session.Fits
+// determines which fields may change between the turns of a session.
 type Request struct {
 	Turn         TurnID
 	Conversation Conversation
-	Lang         lang.Language // language of messages to the turn's users
-	ChatID       int64         // the agent sees it as DUCTOR_CHAT_ID
+	Lang         lang.Language // language of messages to users
+	ChatID       int64         // the agent sees it in the environment variable ChatIDVar
 
-	Prompt       string // the model reads it as text, even if it looks like a command, unless Task is set
+	Prompt       string // plain text for the model, even if it looks like a command; see Task for exceptions
 	Task         Task
 	Images       []Image // sent with the prompt
 	SystemPrompt string  // replaces the agent's own system prompt, if set
@@ -71,71 +71,71 @@ type Request struct {
 	Effort   Effort
 	Accounts Accounts // the log-in that each agent uses
 
-	// Sandbox is the only environment in which the turn may run. Empty means this host.
+	// Sandbox names the environment in which the turn must run. Empty means this host.
 	Sandbox Sandbox
-	Session string   // ductor's own ID of the session; if sessions have their own homes, the name of the home
-	Home    string   // absolute HOME in the environment; empty for the environment's own; set by the Service
-	Files   []string // paths on this host that the prompt names, including Images
+	Session string   // ductor's own ID of the session, and the name of its home if sessions have their own homes
+	Home    string   // absolute HOME in the environment, set by the Service; empty means the environment's own
+	Files   []string // paths on this host that the prompt mentions, including Images
 
-	Dir     string   // working directory in the environment, absolute
-	AddDirs []string // additional directories of this host for the agent, absolute; copied into a sandbox
+	Dir     string   // absolute path of the working directory in the environment
+	AddDirs []string // absolute paths of further directories on this host; ductor copies them into a sandbox
 
-	// Project determines whether the agent may use the settings in Dir; see ProjectReader.
+	// Project determines whether the agent may use the project settings in Dir; see ProjectReader.
 	Project ProjectSettings
 
 	Permission PermissionMode
-	// TextOnly is set for ductor's own questions, which need only a text as the answer. ductor sends such a request even
-	// to an agent that does not enforce Permission; see ModeHolder. If the agent asks for an approval, Permission
+	// TextOnly is set for ductor's own questions to a model, which need only a text as the answer. ductor sends such a
+	// request even if the agent may ignore Permission; see ModeHolder. If the agent asks for an approval, Permission
 	// decides.
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
 	Attended     bool
-	AllowedTools []string // allowed without asking; generic names or the agent's own
-	// ToolLists limit the agent's tools. The Service combines them into Tools, in the agent's own words. It also
-	// translates AllowedTools into these words.
+	AllowedTools []string // tools that need no approval; generic names or the agent's own
+	// ToolLists limit the tools that the agent may use. The Service combines them into Tools, and replaces generic
+	// names of tools by the agent's own. It replaces them in AllowedTools, too.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
-	Absent    []AbsentServer // configured servers that are not in Servers
+	Absent    []AbsentServer // configured servers that the agent cannot use
 
-	// MaxTurns limits the model's answers in this turn. 0 means no limit. Agents without such a limit refuse the turn;
-	// see tools.LimitsTurns.
+	// MaxTurns limits how often the model may answer in this turn. 0 means no limit. Agents that do not support the
+	// limit refuse the turn; see tools.LimitsTurns.
 	MaxTurns int
 	Budget   float64       // limit in US dollars, for agents that support it; 0 means no limit
-	Timeout  time.Duration // limit of wall-clock time; 0 means the service's limit
-	Began    time.Time     // when a resumed turn started; zero for a new one
+	Timeout  time.Duration // limit of the turn's duration; 0 means the service's limit
+	Began    time.Time     // when a resumed turn started; zero for a new turn
 
 	Resume AgentSessionID // the session to continue
 
 	// Started stores the position in the run at which the turn starts. The provider calls it before it sends the
 	// prompt, and again whenever the Note changes. If the first call fails, the provider does not send the prompt. If
-	// Started is nil, the position is not stored.
+	// Started is nil, nothing is stored.
 	Started func(ctx context.Context, start Start) error
 
 	ExtraArgs []string          // appended unchanged to the agent's command line
-	Env       map[string]string // added to the child's environment
+	Env       map[string]string // added to the environment of the agent
 }
 
-// Task is the kind of a prompt. An agent that does not support the Task refuses the turn at once, with a Failure that
-// matches errors.ErrUnsupported.
+// Task determines how an agent treats the prompt. An agent that does not support the Task refuses the turn at once,
+// with a Failure that matches errors.ErrUnsupported.
 type Task string
 
 // Task values.
 const (
-	TaskPrompt  Task = ""        // text
-	TaskCompact Task = "compact" // the agent shortens its context; the prompt may name the parts to keep
-	TaskCommand Task = "command" // the prompt is a command of the agent itself, in the form of AgentCommand.Line
+	TaskPrompt  Task = ""        // the prompt is text for the model
+	TaskCompact Task = "compact" // the agent shortens its context; the prompt may describe what to preserve
+	TaskCommand Task = "command" // the prompt is a command of the agent itself, as AgentCommand.Line returns it
 )
 
-// CannotCompact returns the failure of a turn for an agent that cannot shorten its context on request.
+// CannotCompact returns the failure of a turn with TaskCompact if the agent does not support it.
 func CannotCompact(agent Agent) *Failure {
 	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
 	f.Cause = errors.ErrUnsupported
 	return f
 }
 
-// Unsendable returns a Failure if no agent can receive the prompt. A prompt must have text or images. Its text must be
-// valid UTF-8, because JSON would silently change other text.
+// Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, except
+// for TaskCompact. Its text must be valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):
@@ -146,25 +146,26 @@ func (r Request) Unsendable(agent Agent) *Failure {
 	return nil
 }
 
-// WithoutPictures returns the warning that the agent gets the pictures only as files: the prompt contains their paths.
+// WithoutPictures returns the warning that the model does not see the pictures. The prompt contains their paths, so the
+// agent can still use them as files.
 func (r Request) WithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
 }
 
-// PerhapsWithoutPictures returns the warning that the model may be unable to see the pictures. It is for agents that do
-// not report whether their model supports pictures.
+// PerhapsWithoutPictures returns the warning that the model may be unable to see the pictures. Providers use it if the
+// agent does not report whether the model supports pictures.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
 }
 
-// WithoutServer returns the warning that the agent does not support this kind of tool server.
+// WithoutServer returns the warning that the agent does not support tool servers such as s.
 func (r Request) WithoutServer(agent Agent, s ToolServer) Status {
 	in := r.Lang.Printer()
 	why := in.Text("servers.not-taken", agent.Name())
 	return Status{Kind: StatusWarning, Detail: in.Text("servers.without", s.Name, why)}
 }
 
-// Instructions returns the system prompts of r as a prefix for the prompt, for agents without a separate system prompt.
+// Instructions returns r's system prompts as text to put before the prompt, for agents that accept no system prompt.
 func (r Request) Instructions() string {
 	text := ""
 	for _, part := range []string{r.SystemPrompt, r.AppendPrompt} {
@@ -175,20 +176,20 @@ func (r Request) Instructions() string {
 	return text
 }
 
-// Sandbox is the name of an environment other than this host. Empty means this host. The part of a sandbox that belongs
-// to a single conversation is named NAME/CONVERSATION.
+// Sandbox names an environment other than this host. Empty means this host. If a conversation has its own part of the
+// sandbox, such as its own container, the name is NAME/CONVERSATION.
 type Sandbox string
 
-// For returns the conversation's own part of a sandbox.
+// For returns the name of the part of the sandbox that belongs only to c.
 func (s Sandbox) For(c Conversation) Sandbox { return s + "/" + Sandbox(c) }
 
-// Name returns the sandbox's name in the configuration, without the conversation.
+// Name returns the sandbox's name in the configuration.
 func (s Sandbox) Name() string {
 	name, _, _ := strings.Cut(string(s), "/")
 	return name
 }
 
-// Alone returns the conversation to which the sandbox belongs, or "" if conversations share it.
+// Alone returns the conversation that has this sandbox for itself, or "" if conversations share the sandbox.
 func (s Sandbox) Alone() Conversation {
 	_, alone, _ := strings.Cut(string(s), "/")
 	return Conversation(alone)
@@ -203,14 +204,14 @@ const (
 	OneShot Mode = "one-shot" // one process for each turn
 )
 
-// ToolList limits the tools of an agent. Its names are generic ("shell", "mcp:github") or the agent's own. Package
-// cli/tools translates generic names into the agent's own, except for MCP servers.
+// ToolList limits the tools that an agent may use. Its names are generic ("shell", "mcp:github") or the agent's own.
+// Package cli/tools translates generic names into the agent's own, except those of MCP servers.
 type ToolList struct {
-	Only   []string `toml:"tools" yaml:"tools"`               // the only permitted tools; empty: all
-	Denied []string `toml:"denied_tools" yaml:"denied_tools"` // never used
+	Only   []string `toml:"tools" yaml:"tools"`               // the only permitted tools; empty permits all
+	Denied []string `toml:"denied_tools" yaml:"denied_tools"` // tools that are never permitted
 }
 
-// Empty reports whether the list has no limits.
+// Empty reports whether the list permits all tools.
 func (l ToolList) Empty() bool { return len(l.Only)+len(l.Denied) == 0 }
 
 // Equal reports whether two lists are the same.
@@ -218,17 +219,17 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether the list permits a tool. The list and tool use the agent's own names of tools. Permits
+// Permits reports whether the agent may use a tool. tool and the list contain the agent's own names of tools. Permits
 // ignores rules such as "Bash(git push *)", because the agent itself enforces them.
 func (l ToolList) Permits(tool string) bool {
 	is := func(name string) bool { return name == tool || ofServer(name, tool) }
 	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
 }
 
-// NamedServer returns the MCP server in a generic name such as "mcp:github".
+// NamedServer returns the name of the MCP server in a generic name such as "mcp:github".
 func NamedServer(name string) (server string, ok bool) { return strings.CutPrefix(name, "mcp:") }
 
-// Servers splits names into the names of MCP servers, without prefix, and all other names.
+// Servers splits names: it returns the MCP servers, without the prefix "mcp:", and all other names.
 func Servers(names []string) (servers, rest []string) {
 	for _, name := range names {
 		if server, ok := NamedServer(name); ok {
@@ -240,7 +241,7 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// ofServer reports whether a tool belongs to an MCP server. name is the generic name of the server. tool may have the
+// ofServer reports whether a tool belongs to the MCP server with the generic name "mcp:NAME". tool may have the
 // notation of any agent.
 func ofServer(name, tool string) bool {
 	server, ok := NamedServer(name)

@@ -2,17 +2,17 @@ package cli
 
 import "time"
 
-// Living describes the live sessions and processes. It also counts the turns that wait for a process, and names the
-// agents that get no turns for a while. /status shows it.
+// Living describes the present load, for /status: live sessions and processes, turns that wait for a process, and
+// agents with which ductor currently starts no turns.
 type Living struct {
 	Sessions     []SessionStatus // sorted by conversation
-	Processes    int             // processes of agents, including starting and ending ones
-	MaxProcesses int             // 0 is no limit
-	Waiting      int             // turns that wait for another agent to end
-	Memory       int64           // resident bytes of the agents and their descendants, if known
-	MaxMemory    int64           // 0 is no limit
-	Resting      []*Failure      // the failure of each agent that gets no turns for a while
-	Limits       []AccountLimits // of the agents' plans
+	Processes    int             // processes of agents, including those that are starting or ending
+	MaxProcesses int             // 0 means no limit
+	Waiting      int             // turns that wait until another process ends
+	Memory       int64           // resident bytes of all agents and their descendants, if known
+	MaxMemory    int64           // 0 means no limit
+	Resting      []*Failure      // one failure for each agent with which ductor currently starts no turns
+	Limits       []AccountLimits // usage limits of the agents' plans
 }
 
 // Of returns the live session of a conversation. It returns false if the conversation has none.
@@ -25,19 +25,19 @@ func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
 	return SessionStatus{}, false
 }
 
-// SessionStatus is a live session.
+// SessionStatus describes a live session.
 type SessionStatus struct {
 	Conversation Conversation
 	Sandbox      Sandbox // the environment in which the session runs
 	Busy         bool
-	Used         time.Time // start of the running turn, or end of the last one
-	// Memory is the resident memory in bytes of the session's process and its descendants. Sessions with the same PID
-	// share it. It is 0 if unknown. Only Service.Live measures it.
+	Used         time.Time // when the running turn started, or the last turn ended
+	// Memory is the resident memory, in bytes, of the session's process and its descendants. It is 0 if unknown.
+	// Sessions with the same PID share it. Only Service.Live measures it.
 	Memory int64
 	SessionInfo
 }
 
-// RunInfo is a running turn.
+// RunInfo describes a running turn.
 type RunInfo struct {
 	Conversation Conversation
 	Turn         TurnID
@@ -53,15 +53,15 @@ type OpenTurn struct {
 	Sandbox      Sandbox // where the turn was running
 	Conversation Conversation
 	Start        Start
-	GivenUp      bool // the turn is not resumed: ductor ends its run and keeps nothing of it
-	Background   bool // the turn has ended, and the agent works in the background from Start on
+	GivenUp      bool // ductor does not resume the turn, but kills its run and drops the output
+	Background   bool // the turn has ended, and the agent has been working in the background since Start
 }
 
-// Remains describes the state of an OpenTurn after a restart.
+// Remains describes the state of an OpenTurn after a restart of ductor.
 type Remains string
 
 // Remains values.
 const (
-	RemainsRun     Remains = "run"     // a run exists, and Service.Resume continues it
+	RemainsRun     Remains = "run"     // its run exists, and Service.Resume can continue it
 	RemainsUnknown Remains = "unknown" // its effects are unknown, so only the user may repeat it
 )

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// StoredSession is a session in an agent's own files. A user may have started it in a terminal.
+// StoredSession is a session that an agent has stored in its own files. A user may have started it in a terminal.
 type StoredSession struct {
 	Agent       Agent
-	Account     Account // the Service sets it
+	Account     Account // set by the Service
 	ID          AgentSessionID
 	Dir         string
-	First, Last string    // the first and the last known prompt, each in one line; the session's title replaces both
-	Used        time.Time // when its file last changed
+	First, Last string    // the first and last known prompt, each in one line, or the title in both fields
+	Used        time.Time // when the session's file last changed
 }
 
-// SessionKeeper is a Provider whose agent stores its sessions. The agent may be able to resume them in a terminal.
+// SessionKeeper is a Provider whose agent stores its sessions in files.
 type SessionKeeper interface {
-	// StoredSessions lists the newest sessions that the agent stored for a directory, newest first. Their number is
-	// limited. It starts an agent only if it cannot find the sessions otherwise. It skips damaged files and files of
-	// other programs quickly.
+	// StoredSessions lists the newest sessions that the agent has stored for a directory, newest first. Their number
+	// is limited. StoredSessions skips damaged files and files of other programs. It starts the agent only if it cannot
+	// find the sessions otherwise.
 	StoredSessions(ctx context.Context, dir string) ([]StoredSession, error)
-	// ResumeCommand returns the words of a command line that resumes a session in a terminal, in the session's
+	// ResumeCommand returns a command line that resumes the session in a terminal, to be run in the session's
 	// directory. It returns nil if the agent has no such command.
 	ResumeCommand(id AgentSessionID) []string
 }
 
-// Enterer is a Launcher of an environment that users can enter from a terminal of this host.
+// Enterer is a Launcher whose environment users can enter from a terminal of this host.
 type Enterer interface {
-	// Enter returns the start of a command line that runs a command in a directory of the environment. The caller
+	// Enter returns the start of a command line that runs a command in directory dir of the environment. The caller
 	// appends the command. home is the command's HOME; empty means the environment's own.
 	Enter(dir, home string) []string
 }

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// terminalCodes matches the escape sequences that colour a terminal's text, move its cursor, set its title and write
-// links. It also matches a sequence that the end of the text cuts off. No match contains a line break.
+// terminalCodes matches the escape sequences that set colors, move the cursor, set the title and write links. It also
+// matches an incomplete sequence at the end of the text. No match contains a line break.
 var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*(?:[@-~]|$)|[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\|\x1b?$)|[ -/]+(?:[0-~]|$)|[0-Z\\\\^-~]|$)")
 })
 
-// WithoutCodes returns a program's output as a terminal finally shows it, without escape sequences. If the program
-// overwrote a line, such as a progress bar, only the last version remains. WithoutCodes removes no line.
+// WithoutCodes returns a program's output as it finally looks on a terminal, without escape sequences. If the program
+// overwrote a line, such as a progress bar, only the last version remains. The number of lines stays the same.
 func WithoutCodes(printed string) string {
 	if strings.Contains(printed, "\x1b") {
 		printed = terminalCodes().ReplaceAllString(printed, "")
@@ -36,7 +36,7 @@ func WithoutCodes(printed string) string {
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`) })
 
-// ShellLine joins words to a command line, and quotes them for a shell.
+// ShellLine joins words to a command line. It quotes the words for a shell.
 func ShellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// OneLine returns s in one line, as a terminal shows it. It replaces each run of white space by a space, and shortens
-// the result to at most limit bytes.
+// OneLine returns s as one line, without escape sequences. It replaces each sequence of white space by a space, and
+// shortens the result to at most limit bytes.
 func OneLine(s string, limit int) string {
 	return Shorten(strings.Join(strings.Fields(WithoutCodes(s)), " "), limit)
 }
 
-// TextsOf returns the string members of a JSON object.
+// TextsOf returns those members of a JSON object that are strings.
 func TextsOf(object json.RawMessage) map[string]string {
 	var texts map[string]string
-	_ = json.Unmarshal(object, &texts) // skips other members
+	_ = json.Unmarshal(object, &texts) // ignores other members
 	return texts
 }
 
-// ShortLine returns s in one line of at most 300 bytes, for a status or a reason.
+// ShortLine returns s as one line of at most 300 bytes.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
 // ContainsAny reports whether text contains any of parts.
@@ -33,14 +33,14 @@ func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// Words lists text fragments that indicate a kind of failure.
+// Words lists texts that indicate a kind of failure if a message contains one of them.
 type Words struct {
 	Kind FailureKind
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row in table with a fragment that text contains. It returns UnknownFailure
-// if no row matches.
+// KindOfWords returns the kind of the first row whose texts include a part of text. It returns UnknownFailure if no row
+// matches.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -50,17 +50,17 @@ func KindOfWords(text string, table []Words) FailureKind {
 	return UnknownFailure
 }
 
-// contextFull matches the messages of models and agents about a session that is longer than the model can read.
+// contextFull matches messages of models and agents which mean that a session is longer than the model can read.
 var contextFull = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its |model )?context (?:window|limit|length)|` +
 		`context exceeds (?:the )?model limit|greater than the context length|reduce the length of the messages|tokens in request more than max tokens|` +
 		`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
 })
 
-// SaysContextFull reports whether a message of a model or an agent means ContextFull.
+// SaysContextFull reports whether an error message means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
-// Fragments of errors without a status or a name. They mean a reached limit or a missing log-in.
+// Patterns for messages, without a status or an error name, about a reached limit or a missing log-in.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
@@ -75,8 +75,8 @@ var (
 	})
 )
 
-// Sharpened corrects the kind of a failure by the words of the agent. It changes only failures without a precise kind:
-// unknown ones, and requests that the agent calls invalid.
+// Sharpened returns f with a more precise kind if its text indicates one. It changes only an UnknownFailure, or a
+// request that the agent Refused.
 func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
@@ -90,7 +90,7 @@ func Sharpened(f *Failure) *Failure {
 	return &sharp
 }
 
-// sharpKind returns the kind that the words of an error clearly indicate, or "".
+// sharpKind returns the kind that an error message clearly indicates, or "".
 func sharpKind(text string) FailureKind {
 	switch {
 	case SaysContextFull(text):
@@ -105,8 +105,8 @@ func sharpKind(text string) FailureKind {
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
 
-// InnerMessage returns the message in the JSON of a model's API that an error text contains. It returns other text
-// unchanged.
+// InnerMessage returns the value of "message" if an error text contains the JSON of a model's API. It returns other
+// text unchanged.
 func InnerMessage(text string) string {
 	if m := innerMessage().FindStringSubmatch(text); m != nil {
 		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
@@ -116,7 +116,7 @@ func InnerMessage(text string) string {
 	return text
 }
 
-// NumberIn returns the number that the first group of re matches in text, or nil.
+// NumberIn returns the number in the first group of re's match in text. It returns nil if there is none.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
@@ -129,7 +129,7 @@ func NumberIn(re *regexp.Regexp, text string) *int {
 	return &n
 }
 
-// ShortenCounted is Shorten for users who must know that a text is not whole: it appends how much is missing.
+// ShortenCounted is like Shorten, but also tells users how much is missing.
 func ShortenCounted(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -149,7 +149,7 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// Phrases of agents that contain the end of a usage limit.
+// Patterns of messages in which agents name the end of a usage limit.
 var (
 	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
 	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
@@ -160,11 +160,11 @@ var (
 		"3:04PM", "3PM"}
 )
 
-// farthestReset is longer than the window of any usage limit.
+// farthestReset is longer than the window of any usage limit. ResetAt ignores times after it.
 const farthestReset = 31 * 24 * time.Hour
 
-// ResetAt returns the end of a usage limit from an agent's message. It returns zero if the message does not contain the
-// end. Times are in the zone that the message names, such as (Asia/Tokyo), or else in the machine's own zone.
+// ResetAt finds the time in an agent's message at which a usage limit ends. It returns zero if the message contains no
+// such time. A time is in the zone that the message names, such as (Asia/Tokyo), or else in local time.
 func ResetAt(text string, now time.Time) time.Time {
 	at := resetMoment(text, now)
 	if at.Before(now) || at.Sub(now) > farthestReset {
@@ -205,7 +205,7 @@ func resetSpan(s string) (d time.Duration) {
 }
 
 // resetClock parses a time such as "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If the day or the year is missing, it
-// returns the next such time after now, in now's zone.
+// returns the next such time after now. Times are in now's zone.
 func resetClock(s string, now time.Time) time.Time {
 	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
 	for _, suffix := range []string{"am", "pm"} {
@@ -237,7 +237,7 @@ func resetClock(s string, now time.Time) time.Time {
 }
 
 // Tail returns the last bytes of s, at most limit, and the number of bytes before them. It cuts at a character
-// boundary. The result does not keep s in memory.
+// boundary. The result is a copy, so that s can be freed.
 func Tail(s string, limit int) (string, int) {
 	from := max(len(s)-limit, 0)
 	for from > 0 && from < len(s) && !utf8.RuneStart(s[from]) {

@@ -16,32 +16,32 @@ func OnThisMachine(address string) bool {
 	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }
 
-// ToolServer provides tools to an agent through the Model Context Protocol. It is a URL, or a program in the agent's
+// ToolServer is an MCP server that provides tools to an agent. It is either a URL, or a program in the agent's
 // environment that speaks the protocol on its standard input and output.
 type ToolServer struct {
 	Name string // letters and digits
-	Path string // path of the program; empty with a URL
+	Path string // path of the program; empty if URL is set
 	Args []string
 	URL  string
-	// Headers maps the name of each HTTP header to the variable of Env that contains the header's value.
+	// Headers maps the name of each HTTP header to the variable in Env that contains the header's value.
 	Headers map[string]string
-	// Env contains the program's variables, in addition to the ones that the agent passes on. The values may be secret,
-	// so no dialect puts them on a command line. For agents that are configured by command line, ductor adds them to
-	// the agent's own environment.
+	// Env contains the variables that the program needs in addition to variables that it inherits from the agent. The
+	// values may be secret, so no provider puts them on a command line. If an agent is configured by its command line,
+	// ductor adds them to the agent's own environment.
 	Env map[string]string
-	// Trusted marks ductor's own server. Agents use its tools without asking, because the tools themselves ask the user
-	// if needed. Every agent gets the server's variables, so that the agent's programs can also use the server.
+	// Trusted marks ductor's own server. Agents use its tools without approval, because the tools themselves ask the
+	// user if needed. Every agent gets the server's variables, so that programs of the agent can also use the server.
 	Trusted bool
-	Timeout time.Duration // limit for each call, for agents that support it
+	Timeout time.Duration // limit for each tool call, for agents that support it
 }
 
-// AbsentServer is a configured server that an agent cannot use.
+// AbsentServer is a configured server that an agent cannot use in a turn.
 type AbsentServer struct {
 	Name string
-	Why  string // reason for users; empty if the turn was not meant to use the server
+	Why  string // the reason, for users; empty if the turn does not need the server
 }
 
-// WithoutForeign returns only ductor's own servers.
+// WithoutForeign returns only ductor's own servers, which are Trusted.
 func WithoutForeign(servers []ToolServer) []ToolServer {
 	return slices.DeleteFunc(slices.Clone(servers), func(s ToolServer) bool { return !s.Trusted })
 }
@@ -49,8 +49,8 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
-// OwnTool returns the name of one of ductor's own tools from an agent's name, such as mcp__ductor__send_file. It
-// returns "" for any other tool.
+// OwnTool returns the name of one of ductor's own tools without the agent's prefix: "send_file" for
+// mcp__ductor__send_file. It returns "" for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
 		if tool, own := strings.CutPrefix(name, prefix); own {
@@ -60,20 +60,20 @@ func OwnTool(name string) string {
 	return ""
 }
 
-// OwnTitle describes a call of one of ductor's own tools in one line: the first words of the text, the path, or the
-// question.
+// OwnTitle describes a call of one of ductor's own tools in one line. It uses the text, the path or the question in the
+// input.
 func OwnTitle(input json.RawMessage) string {
 	in := TextsOf(input)
 	title := cmp.Or(in["text"], in["path"], in["question"], in["task"], in["prompt"], in["words"])
 	return OneLine(strings.NewReplacer("**", "", "`", "").Replace(title), 200)
 }
 
-// serverPrefixes lists the prefixes that agents put before the names of a server's tools.
+// serverPrefixes lists the prefixes that the different agents put before the names of a server's tools.
 func serverPrefixes(server string) []string {
 	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
 }
 
-// ToolVars is the prefix of the variables that an agent needs to reach ductor's tools.
+// ToolVars is the prefix of the environment variables that programs need to reach ductor's tools.
 const ToolVars = "DUCTOR_MCP_"
 
 // Trusts reports whether a tool belongs to a trusted server. name is the agent's name for the tool, such as
@@ -87,8 +87,8 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server in the configuration format that most agents use. kind is the format's "type" of a server
-// that is a program. value returns a variable's value.
+// Config returns the server's entry in the configuration format that most agents use. kind is the "type" that the agent
+// expects for a server that is a program. Config calls value for the value of each variable.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
 	if s.URL != "" {
 		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
@@ -100,7 +100,7 @@ func (s ToolServer) Config(kind string, value func(name string) string) map[stri
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
 
-// HeadersBy returns the headers of the server's requests. value returns a variable's value.
+// HeadersBy returns the HTTP headers for requests to the server. It calls value for the value of each variable.
 func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range s.Headers {
@@ -112,7 +112,7 @@ func (s ToolServer) HeadersBy(value func(name string) string) map[string]string 
 // Value returns the value of one of the server's variables.
 func (s ToolServer) Value(name string) string { return s.Env[name] }
 
-// ByName returns a reference to a variable. The agent replaces it with the value from its own environment.
+// ByName returns a reference to an environment variable. The agent replaces the reference by the variable's value.
 func ByName(name string) string { return "${" + name + "}" }
 
 // VarNames lists the names of the server's variables, sorted.

@@ -16,13 +16,14 @@ import (
 //go:embed Dockerfile
 var shipped []byte
 
-// Build describes an image that an engine builds from a Dockerfile.
+// Build describes how an engine builds an image.
 type Build struct {
-	// Dir is the build context, a directory with a Dockerfile. If Dir is empty, ductor's own Dockerfile is used: Node,
-	// git, common tools and the agent CLIs. Building it needs network access on the engine's machine.
+	// Dir is the directory with the Dockerfile, called the build context. If Dir is empty, the engine uses the
+	// Dockerfile that ductor contains, with Node, git, common tools and the agents. The engine's machine needs network
+	// access to build that.
 	Dir  string
-	Args map[string]string // build arguments; images store them, so they must not be secret
-	// Network is the network of the build. Empty means the engine's default.
+	Args map[string]string // build arguments; the image stores them, so they must not be secret
+	// Network is the network during the build. Empty means the engine's default.
 	Network Network
 }
 
@@ -36,7 +37,7 @@ func (b Build) args() map[string]*string {
 	return args
 }
 
-// tag returns the image's name. It contains a digest of all sources of the image.
+// tag returns the image's name and tag. The tag is a digest of all files and arguments of the build.
 func (b Build) tag() (string, error) {
 	files, err := b.context()
 	if err != nil {
@@ -53,7 +54,8 @@ func (b Build) tag() (string, error) {
 	return builtImages + ":" + digest(parts...), nil
 }
 
-// context returns the build context as a tar archive without times and owners. Equal files result in equal archives.
+// context returns the build context as a tar archive. The archive contains no times and owners, so that equal files
+// result in equal archives.
 func (b Build) context() (io.Reader, error) {
 	var raw bytes.Buffer
 	t := tar.NewWriter(&raw)
@@ -79,9 +81,10 @@ func (b Build) context() (io.Reader, error) {
 	return &raw, t.Close()
 }
 
-// walk calls do for each regular file below from, with its relative path. If from is a file, the relative path is ".".
-func walk(from string, do func(file, below string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+// walk calls do for each regular file below the directory root. rel is the file's path relative to root. If root itself
+// is a file, rel is ".".
+func walk(root string, do func(file, rel string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -89,7 +92,7 @@ func walk(from string, do func(file, below string, info fs.FileInfo) error) erro
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(from, file)
+		below, err := filepath.Rel(root, file)
 		if err != nil {
 			return err
 		}

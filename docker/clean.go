@@ -18,7 +18,7 @@ func ownerFilter(owner string) filters.Args {
 	return filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))
 }
 
-// containers lists containers, including stopped ones. A zero filter matches all containers.
+// containers lists containers, including stopped ones. An empty filter matches all.
 func (e *Engine) containers(ctx context.Context, f filters.Args) ([]container.Summary, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -34,11 +34,12 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 	return all.Volumes, e.describe("list volumes", err)
 }
 
-// Clean removes the containers of an owner with all their processes, unless keep returns true for the name of the
-// sandbox. Thereby it removes containers of projects that are no longer configured, and containers from an interrupted
-// start. It returns the number of removed containers. Homes stay. keep must return true for every sandbox in this
-// engine, even if the sandbox's launcher uses another address of the engine (see Engine.ID). If keep is nil, Clean
-// keeps no sandbox.
+// Clean removes the containers of an owner with all their processes, and returns their number. It keeps a container if
+// keep returns true for the name of its sandbox. So it removes containers of projects that are no longer configured,
+// and those of an interrupted start. Homes remain.
+//
+// keep must return true for every sandbox in this engine, even if its launcher uses another address of the engine (see
+// Engine.ID). If keep is nil, Clean removes all containers of the owner.
 func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
@@ -60,8 +61,8 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 	return removed, errors.Join(append(errs, e.removeShared(ctx, ownerFilter(owner)))...)
 }
 
-// removeShared removes the copies of users' files (see Options.Shared) whose containers are gone. The engine leaves
-// such copies if a container was removed by hand.
+// removeShared removes the volumes for Options.Shared that no container uses. The engine leaves them behind if a user
+// removes a container by hand.
 func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -81,22 +82,22 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeMakingImage reports whether ductor may still be making an image from a container: such a container has no
-// sandbox name.
+// mayBeMakingImage reports whether ductor may still need a container to make an image. Such a container has no sandbox
+// name, and is not old.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
 
-// Home is the volume of a sandbox that outlives the container: the home of its agents, with the homes of sessions.
+// Home is the volume of a sandbox, with the home of its agents and the homes of sessions. It outlives the container.
 type Home struct {
 	Name string // name of the sandbox
-	// Used is the time of the last start of a program in the sandbox, according to this machine's notes. Without a note
-	// it is the time when the home was created.
+	// Used is when a program last started in the sandbox, as far as this machine knows. Otherwise, it is when the home
+	// was created.
 	Used time.Time
 }
 
-// Homes lists an owner's homes in this engine, by name. dir is Options.Dir with the notes about their use. It may be
-// empty.
+// Homes lists an owner's homes in this engine, by name. dir is Options.Dir, whose notes contain when homes were used.
+// dir may be empty.
 func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	all, err := e.volumes(ctx, owner)
 	if err != nil {
@@ -118,7 +119,7 @@ func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	return homes, nil
 }
 
-// Forget removes the container and the home of a sandbox, including the sessions of its agents.
+// Forget removes the container and the home of a sandbox. The sessions of its agents are lost.
 func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	o := Options{Owner: owner, Name: name}
 	if err := e.remove(ctx, o.containerName()); err != nil {
@@ -129,7 +130,8 @@ func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	return e.describe("remove a volume", e.api.VolumeRemove(ctx, o.containerName(), true))
 }
 
-// Images returns the names of existing images that this sandbox needs, for Engine.CleanImages.
+// Images returns the names of the images that this sandbox needs, as far as they exist. Callers pass them to
+// Engine.CleanImages.
 func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	name, err := l.remote.sources.baseName(l.opts)
 	if err != nil {
@@ -149,7 +151,8 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// oldImages lists the images of an owner that are not in keep and not used by any container, even of another owner.
+// oldImages lists the images of an owner that are not in keep, and that no container uses, not even a container of
+// another owner.
 func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {
@@ -174,7 +177,7 @@ func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (ol
 	return old, nil
 }
 
-// usedImages returns the images of all containers, and their base images.
+// usedImages returns the IDs of the images of all containers, and of their base images.
 func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	all, err := e.containers(ctx, filters.Args{})
 	if err != nil {
@@ -197,8 +200,8 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// CleanImages removes the images of an owner that are not in keep and that no container uses. It returns the number of
-// removed images. It keeps an image if the engine reports that the image is in use.
+// CleanImages removes the images of an owner that are not in keep and that no container uses, and returns their number.
+// If the engine reports that an image is in use, CleanImages keeps the image.
 func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
 	old, err := e.oldImages(ctx, owner, keep)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"ductor/internal/runner"
 )
 
-// blueprint is the complete configuration of a container.
+// blueprint is the complete configuration from which a container is created.
 type blueprint struct {
 	Config container.Config
 	Host   container.HostConfig
 }
 
-// containerName returns the name of the container. The container's volume has the same name.
+// containerName returns the name of the container, which is also the name of its volume.
 func (o Options) containerName() string {
 	plain := strings.Map(func(r rune) rune {
 		if notPlain(r) {
@@ -34,10 +34,11 @@ func (o Options) containerName() string {
 		digest([]byte(o.Name))[:8])
 }
 
-// prefix returns the prefix of the names of all containers of an owner.
+// prefix returns the prefix of all container names of the owner.
 func (o Options) prefix() string { return "ductor-" + o.Owner + "-" }
 
-// blueprint returns the configuration of a container of an image, without its limits; see Engine.resources.
+// blueprint returns the configuration of a container with the image f. It does not contain the limits; see
+// Engine.resources.
 func (o Options) blueprint(f fittedImage) (blueprint, error) {
 	b := blueprint{
 		Config: container.Config{
@@ -70,13 +71,13 @@ func (o Options) blueprint(f fittedImage) (blueprint, error) {
 	return b, nil
 }
 
-// digestOf returns a digest of the configuration of a container and its image.
+// digestOf returns a digest of the settings whose change requires a new container, and of image.
 func (o Options) digestOf(b blueprint, image string) (string, error) {
 	raw, err := json.Marshal(struct {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // the configured value: another machine must not make containers outdated
+		CPUs   float64 // as configured, because the default depends on the engine's machine
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
@@ -115,16 +116,16 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount for copies of files from a directory of ductor. It is an anonymous volume: only root may
-// write to it, and the engine removes it with the container. The directory itself is never mounted. Bring copies the
-// necessary files.
+// sharedMount returns a mount at the path of one of ductor's directories, for the files that Bring copies. The
+// directory itself is never mounted. Instead, the mount is an anonymous volume: only root can write to it, and the
+// engine removes it with the container.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
 		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},
 	}}
 }
 
-// inspect returns a container by name, or false if it does not exist.
+// inspect returns a container by its name. It returns false if the container does not exist.
 func (e *Engine) inspect(ctx context.Context, name string) (container.InspectResponse, bool, error) {
 	asking, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -138,8 +139,8 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 	return c, err == nil, e.describe("look for the sandbox's container", err)
 }
 
-// containerStuck returns the error for an engine that works, but does not answer about one container. Engines before
-// version 23.0 do this if the container was paused during the start of a program: the engine waits for the frozen
+// containerStuck returns the error for an engine that answers, but not about this container. It happens with engines
+// before version 23.0 if the container was paused while a program was starting: the engine waits for the frozen
 // program, and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {
 	return &Error{
@@ -148,8 +149,9 @@ func (e *Engine) containerStuck(err error) error {
 	}
 }
 
-// startContainer starts a stopped container, and unpauses a paused container. A container that the engine cannot start
-// counts as gone: its network was recreated, or the engine itself ended during the start.
+// startContainer starts a stopped container, or unpauses a paused one. Sometimes an engine can never start a container
+// again, for example because its network was created anew, or because the engine was killed during the start. The error
+// then has the field gone set, so that the caller creates a new container.
 func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -171,7 +173,7 @@ func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse
 }
 
 // remove removes a container with all its processes and anonymous volumes. It returns nil if the container does not
-// exist. It first unpauses a paused container, because some engines wait forever for frozen processes to exit.
+// exist. It unpauses the container first, because some engines wait forever for frozen processes to exit.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -183,13 +185,13 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
-	if cerrdefs.IsConflict(err) { // another removal is in progress, or our earlier request timed out
+	if cerrdefs.IsConflict(err) { // another removal is in progress, perhaps our own request that timed out
 		return e.awaitRemoved(ctx, id)
 	}
 	return e.describe("remove a container", err)
 }
 
-// awaitRemoved waits until a container that is being removed is gone.
+// awaitRemoved waits until the engine has removed a container.
 func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 	look := time.NewTicker(removedPoll)
 	defer look.Stop()
@@ -208,7 +210,7 @@ func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 
 const removedPoll = 50 * time.Millisecond
 
-// stoppedError returns the reason why no program can run in a container, or nil.
+// stoppedError returns the reason why no program can run in a container, or nil if there is none.
 func stoppedError(c container.InspectResponse, there bool) *Error {
 	switch {
 	case !there:

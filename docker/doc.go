@@ -1,7 +1,8 @@
-// Package docker is a launcher that runs processes in containers. Each project or conversation has one container, whose
-// image the package prepares. ductor's own runner (cmd/ductor-runner) runs in the container, so that stopping,
-// detaching and attaching work as on the host. The package connects to the runner with package internal/runner.
+// Package docker runs agents in containers. Its Launcher starts processes in one container, which belongs to a project
+// or a conversation. The package creates the container, and adds ductor-runner (cmd/ductor-runner) to its image.
+// ductor-runner supervises the processes, so that stopping, detaching and attaching work as on the host; see package
+// internal/runner.
 //
-// The package is neither a scheduler nor a registry. It never runs anything on the host: if a container cannot do
-// something, it returns an error with the reason. It uses the Docker Engine API, version 1.41 or later.
+// The package never runs anything on the host instead. If a container cannot do something, it returns an error with the
+// reason. It uses the Docker Engine API, version 1.41 or later.
 package docker

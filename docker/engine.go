@@ -26,35 +26,36 @@ const (
 	keepAlive   = 15 * time.Second
 )
 
-// EngineOptions configure the connection to an engine. The zero value selects the local engine.
+// EngineOptions configures the connection to an engine. The zero value means the local engine.
 type EngineOptions struct {
-	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. An ssh connection uses this
-	// machine's ssh program with its own configuration and keys, and without prompts. The remote machine must have the
-	// docker program.
+	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. For ssh, ductor runs this
+	// machine's ssh program with the user's configuration and keys. It must not need to ask for a password. The remote
+	// machine must have the docker program.
 	Host string `toml:"host"`
-	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate; Cert and Key are our certificate.
-	// Without these files, the connection is not encrypted.
+	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate. Cert and Key are ductor's own
+	// certificate. Without these files, the connection is not encrypted.
 	CA   string `toml:"ca" check:"path"`
 	Cert string `toml:"cert" check:"path"`
 	Key  string `toml:"key" check:"path"`
-	// Wait limits a short request. Long operations have multiples of this limit. The default is 20 s.
+	// Wait limits how long the engine may take for a short request. Long operations may take a multiple of it. 0 means
+	// 20 s.
 	Wait time.Duration
-	// SSHConfig is a configuration file that ssh uses instead of the user's. It may be empty.
+	// SSHConfig is a file that ssh uses instead of the user's configuration. It may be empty.
 	SSHConfig string `toml:"ssh_config" check:"path"`
 }
 
 // Engine is a local or remote Docker Engine. Safe for concurrent use.
 type Engine struct {
 	api    *client.Client
-	host   string // as configured
-	remote bool   // whether the engine does not see this machine's files
+	host   string // address, as configured
+	remote bool   // the engine does not see this machine's files
 	wait   time.Duration
 
 	mu     sync.Mutex
-	making map[string]chan struct{} // images that are being made, by name; closed when done
+	making map[string]chan struct{} // images that are being made, by name; each channel is closed at the end
 }
 
-// Connect returns an Engine without sending a request. It returns an error only for invalid options. The caller must
+// Connect returns an Engine. It sends no request, so it returns an error only for invalid options. The caller must
 // Close the Engine.
 func Connect(o EngineOptions) (*Engine, error) {
 	if o.Host == "" {
@@ -82,7 +83,7 @@ func (e *Engine) Host() string { return e.host }
 // Local reports whether the engine sees this machine's files.
 func (e *Engine) Local() bool { return !e.remote }
 
-// Check reports whether the engine answers. Errors are *Error.
+// Check checks that the engine answers. Errors are *Error.
 func (e *Engine) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(e.wait, dialTimeout))
 	defer cancel()
@@ -90,7 +91,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	return e.describe("answer", err)
 }
 
-// ID returns the engine's ID, which is the same for every address of the engine. Errors are *Error.
+// ID returns the engine's own ID. It is the same for every address of the engine. Errors are *Error.
 func (e *Engine) ID(ctx context.Context) (string, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -103,7 +104,7 @@ func (e *Engine) Close() error { return e.api.Close() }
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer returns a function that connects to the engine, and the host name for the client library.
+// dialer returns a function that connects to the engine, and the address for the client library.
 func (o EngineOptions) dialer() (dialFunc, string, error) {
 	u, err := url.Parse(o.Host)
 	if err != nil {
@@ -135,7 +136,7 @@ func (o EngineOptions) dialer() (dialFunc, string, error) {
 	return nil, "", errors.New("it begins neither with unix:// nor with tcp:// nor with ssh://")
 }
 
-// tls returns the TLS configuration, or nil for an unencrypted connection.
+// tls returns the TLS configuration, or nil if the connection is not encrypted.
 func (o EngineOptions) tls(server string) (*tls.Config, error) {
 	if o.CA == "" && o.Cert == "" && o.Key == "" {
 		return nil, nil
@@ -177,11 +178,12 @@ func dialTLS(ctx context.Context, plain *net.Dialer, addr string, config *tls.Co
 
 type guardKey struct{}
 
-// guard interrupts a connection when its context ends. The client library ignores the context in some places.
+// guard makes a connection fail when its context ends. It is needed because the client library ignores the context in
+// some places.
 type guard struct{ stop func() bool }
 
-// guarded returns dial with support for guards. If the context contains a guard and ends before the guard's release,
-// the guard interrupts the connection.
+// guarded returns a dial function that supports guards. If the context contains a guard and ends before the guard is
+// released, reads and writes on the connection fail.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -192,11 +194,11 @@ func guarded(dial dialFunc) dialFunc {
 	}
 }
 
-// release stops the guard. It reports whether the connection is still usable.
+// release deactivates the guard. It returns false if the guard has already interrupted the connection.
 func (g *guard) release() bool { return g.stop == nil || g.stop() }
 
-// resources returns the limits of a container. It omits default limits that the engine's kernel cannot enforce.
-// Configured limits always stay.
+// resources returns the limits of a container. It omits the default limits that the kernel of the engine's machine
+// cannot enforce, but no configured limits.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
 	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.memory())}
 	if o.PIDs > 0 {
@@ -221,11 +223,11 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 	return r, nil
 }
 
-// Timeouts of an engine. They detect an engine that accepts requests and never answers, but allow for a slow disk.
+// Timeouts of requests. They are long enough for a slow disk, but detect an engine that never answers.
 const (
-	defaultWait = 20 * time.Second // for a short request
-	workTimes   = 6                // factor of Wait for work on containers and images
-	idleTimes   = 30               // factor of Wait for the time between two messages of a build or a transfer
+	defaultWait = 20 * time.Second // timeout of a short request
+	workTimes   = 6                // work on containers and images may take this many times as long
+	idleTimes   = 30               // a build or transfer may be silent for this many times as long
 )
 
 // requestContext returns a context for a short request.
@@ -238,19 +240,19 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, workTimes*e.wait)
 }
 
-// cleanupContext returns a context for undoing an operation. It is valid even if ctx has ended.
+// cleanupContext returns a context for cleaning up after an operation, even if ctx has ended.
 func (e *Engine) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return e.workContext(context.WithoutCancel(ctx))
 }
 
-// progress cancels a context if a build or a transfer makes no progress for a long time.
+// progress cancels a context if a build or a transfer makes no progress for too long.
 type progress struct {
 	timer *time.Timer
 	most  time.Duration
 }
 
-// progressContext returns a context for a transfer or a build, which may take any time. It ends if there is no progress
-// for too long.
+// progressContext returns a context for a build or a transfer, which may take any time. The context ends if there is no
+// progress for too long.
 func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &progress{most: idleTimes * e.wait}
@@ -258,7 +260,7 @@ func (e *Engine) progressContext(ctx context.Context) (context.Context, *progres
 	return ctx, p, func() { p.timer.Stop(); cancel(nil) }
 }
 
-// track returns a reader that counts each read of r as progress.
+// track returns a reader of r. Each successful read counts as progress.
 func (p *progress) track(r io.Reader) io.Reader { return &progressReader{p, r} }
 
 type progressReader struct {

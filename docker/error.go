@@ -17,16 +17,16 @@ import (
 	"ductor/internal/runner"
 )
 
-// Error is the reason why a container cannot do something, with a fix. Every error of a Launcher that the sandbox
-// causes wraps an Error. errors.As converts it to a *cli.Failure of kind cli.NoSandbox, so callers need not import this
-// package.
+// Error explains why a container cannot do something, and how to fix that. A Launcher returns it, possibly wrapped, for
+// every error that the sandbox causes. errors.As can convert it to a *cli.Failure of kind cli.NoSandbox, so callers
+// need not import this package.
 type Error struct {
-	Reason string // for users, without a full stop
-	Fix    string // for users, without a full stop; may be empty
-	// Err is the engine's error, or nil. Error does not unwrap to Err. If the engine's socket is missing, Err is
-	// fs.ErrNotExist, which would mean a missing program to callers.
+	Reason string // for users; no full stop at the end
+	Fix    string // for users; no full stop at the end; may be empty
+	// Err is the engine's error, or nil. Error does not unwrap to it: if the engine's socket is missing, Err is
+	// fs.ErrNotExist, and callers would conclude that a program is missing.
 	Err  error
-	gone bool // the container does not exist, or no program can run in it
+	gone bool // the container does not exist, or no program can run in it any more
 }
 
 // Error returns the reason and the fix.
@@ -37,10 +37,10 @@ func (e *Error) Error() string {
 	return e.Reason + "; " + e.Fix
 }
 
-// Is reports whether target is runner.ErrNoEnvironment and the container is gone.
+// Is reports whether target is runner.ErrNoEnvironment and the error means that the container is gone.
 func (e *Error) Is(target error) bool { return e.gone && target == runner.ErrNoEnvironment }
 
-// As converts the error to a *cli.Failure.
+// As implements errors.As for a *cli.Failure.
 func (e *Error) As(target any) bool {
 	f, ok := target.(**cli.Failure)
 	if ok {
@@ -56,7 +56,8 @@ func detail(err error) string {
 	return cli.Shorten(err.Error(), 2<<10)
 }
 
-// describe converts an error of the engine to an *Error. what names the failed operation, such as "make a container".
+// describe converts an error of the engine to an *Error. what names the operation that failed, such as "make a
+// container".
 func (e *Engine) describe(what string, err error) error {
 	var own *Error
 	switch {
@@ -82,13 +83,13 @@ func (e *Engine) describe(what string, err error) error {
 		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 
-// isFull reports whether err means that a disk is full. The engine reports this only as text.
+// isFull reports whether err means that a disk is full. The engine sends no error codes, so isFull compares texts.
 func isFull(err error) bool {
 	return containsText(err, syscall.ENOSPC) || containsText(err, syscall.EDQUOT)
 }
 
-// containsText reports whether the text of err contains the text of other. Errors from inside a container arrive only
-// as text.
+// containsText reports whether the text of err contains that of other. Errors from inside a container arrive only as
+// text.
 func containsText(err, other error) bool {
 	return err != nil && strings.Contains(err.Error(), other.Error())
 }
@@ -103,8 +104,8 @@ func noProcessSlot(err error) *Error {
 		Fix: "raise the sandbox's `pids`, or stop something that runs there", Err: err}
 }
 
-// isConnectionError reports whether the connection to the engine failed. It returns false if the engine answered with
-// an error.
+// isConnectionError reports whether ductor could not exchange a request and an answer with the engine. It returns false
+// if the engine answered with an error.
 func isConnectionError(err error) bool {
 	var network net.Error
 	return client.IsErrConnectionFailed(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
@@ -118,8 +119,7 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &own) && isConnectionError(own.Err)
 }
 
-// lastCause returns the last part of an error's text, which is the original cause. The client library hides the
-// system's error otherwise.
+// lastCause returns the original cause in an error's text, which is its last part.
 func lastCause(err error) string {
 	var network *net.OpError
 	if errors.As(err, &network) {

@@ -12,29 +12,30 @@ import (
 	"ductor/internal/rooted"
 )
 
-// ReadFile returns the content of a file below a directory in the container, with the rights of the agents' user; see
-// rooted.Read. The error is a *rooted.Error, or an *Error if the container is unavailable.
-func (l *Launcher) ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error) {
-	_, content, err := l.files(ctx, nil, most, rooted.GetAction, dir, below, strconv.FormatInt(most, 10))
+// ReadFile returns the content of a file in the container. name is relative to the directory dir. ReadFile reads with
+// the rights of the agents' user; see rooted.Read. The error is a *rooted.Error, or an *Error if the container is
+// unavailable.
+func (l *Launcher) ReadFile(ctx context.Context, dir, name string, limit int64) ([]byte, error) {
+	_, content, err := l.files(ctx, nil, limit, rooted.GetAction, dir, name, strconv.FormatInt(limit, 10))
 	return content, err
 }
 
 // ListFiles lists a directory in the container; see rooted.List. It returns the same errors as ReadFile.
-func (l *Launcher) ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error) {
-	answer, _, err := l.files(ctx, nil, 0, rooted.ListAction, dir, below)
+func (l *Launcher) ListFiles(ctx context.Context, dir, name string) ([]rooted.Entry, error) {
+	answer, _, err := l.files(ctx, nil, 0, rooted.ListAction, dir, name)
 	return answer.Entries, err
 }
 
 // WriteFile creates a file in the container; see rooted.Write. It returns the same errors as ReadFile.
-func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []byte) error {
-	_, _, err := l.files(ctx, bytes.NewBuffer(content), 0, rooted.PutAction, dir, below, strconv.Itoa(len(content)))
+func (l *Launcher) WriteFile(ctx context.Context, dir, name string, content []byte) error {
+	_, _, err := l.files(ctx, bytes.NewBuffer(content), 0, rooted.PutAction, dir, name, strconv.Itoa(len(content)))
 	return err
 }
 
-// maxRealBytes limits a list of resolved paths.
+// maxRealBytes limits the size of the answer of RealPaths.
 const maxRealBytes = 16 << 20
 
-// RealPaths is rooted.RealPaths in the container. It returns the same errors as ReadFile.
+// RealPaths is rooted.RealPaths for files of the container. It returns the same errors as ReadFile.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {
@@ -51,15 +52,16 @@ func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string,
 	return all, nil
 }
 
-// files runs an action of package rooted in the container, through ductor-runner.
-func (l *Launcher) files(ctx context.Context, in *bytes.Buffer, most int64, args ...string) (answer rooted.Answer,
+// files runs ductor-runner in the container with an action of package rooted. input is what the action reads, and limit
+// is the greatest size of the content that it prints.
+func (l *Launcher) files(ctx context.Context, input *bytes.Buffer, limit int64, args ...string) (answer rooted.Answer,
 	content []byte, err error) {
 	l.touch()
 	if err := l.remote.ensure(ctx); err != nil {
 		return answer, nil, fmt.Errorf("access files in a sandbox: %w", err)
 	}
-	err = l.remote.runProgram(ctx, in, nil, append([]string{rooted.Verb}, args...), func(out io.Reader) (err error) {
-		answer, content, err = rooted.ReadAnswer(out, most)
+	err = l.remote.runProgram(ctx, input, nil, append([]string{rooted.Verb}, args...), func(out io.Reader) (err error) {
+		answer, content, err = rooted.ReadAnswer(out, limit)
 		if errors.Is(err, rooted.ErrAnswer) {
 			return versionError(err)
 		}

@@ -23,13 +23,13 @@ import (
 // SessionHome is the home of a session in a container.
 type SessionHome = homes.Home
 
-// homeCache remembers the prepared homes. Safe for concurrent use.
+// homeCache stores which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // state when the home was prepared: startID of the container and seedState of the home
+	made map[homeKey]string // results of startID and seedState when the home was prepared
 }
 
-// homeKey identifies a home, and the agent whose seeds it contains. The empty agent means the seeds without an agent.
+// homeKey identifies the seeds of an agent in a home. An empty agent means the seeds that do not belong to an agent.
 type homeKey struct {
 	home  string
 	agent cli.Agent
@@ -56,10 +56,10 @@ func (c *homeCache) drop(home string) {
 	maps.DeleteFunc(c.made, func(f homeKey, _ string) bool { return f.home == home })
 }
 
-// Home creates the home of a session in the container and returns the home's path there. It creates the container if
-// necessary. It copies Options.HomeSeeds without an Agent that are newer than the files in the home. If the home is
-// already prepared, Home sends a single request to the engine. The home exists until ForgetHome, or until Engine.Forget
-// removes the whole sandbox.
+// Home prepares a directory in the container as the home of a session, and returns its path. It creates the container
+// if necessary. It copies those HomeSeeds without an Agent that are newer than the files in the home. If the home is
+// already prepared, Home only sends one request to the engine. The home exists until ForgetHome or Engine.Forget
+// removes it.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
@@ -69,7 +69,8 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	return dir, l.prepareHome(ctx, homeKey{home: dir}, seedsOf("", l.opts.HomeSeeds))
 }
 
-// copyLogin copies an agent's log-in files into the home in which the agent starts. Probes do not need them.
+// copyLogin copies the agent's log-in files into the home of the command. It does nothing for probes, which need no
+// log-in.
 func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	if cmd.For.Mode == "" || cmd.For.Agent == "" {
 		return nil
@@ -84,7 +85,8 @@ func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	return nil
 }
 
-// prepareHome copies seeds that are newer than the files in a home. It creates the home and the container if necessary.
+// prepareHome copies the seeds that are newer than the files in a home. It creates the container and the home if
+// needed.
 func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) error {
 	state, err := seedState(seeds)
 	if err != nil {
@@ -135,8 +137,8 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile calls do for each regular file of a seed, with its path below the home. It follows seed.From if that is a
-// link.
+// eachFile calls do for each regular file of a seed. to is the file's path in the home. If seed.From is a link,
+// eachFile follows it.
 func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -155,14 +157,14 @@ func seedError(seed Seed, err error) error {
 		Fix: "correct it in the configuration", Err: err}
 }
 
-// SessionHomes lists the homes of sessions. It creates and starts nothing. If the container is not running, the error
-// is an *Error that matches runner.ErrNoEnvironment.
+// SessionHomes lists the homes of sessions. It does not create or start the container. If the container is not running,
+// the error is an *Error that matches runner.ErrNoEnvironment.
 func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
 	return l.remote.callHomes(ctx, nil, homesDir, homes.List)
 }
 
-// ForgetHome removes the home of a session. session is the session's name, or a name from SessionHomes. The container
-// must be running. It returns nil if the home does not exist.
+// ForgetHome removes the home of a session. session is the session's name, or a name from SessionHomes. If there is no
+// such home, ForgetHome returns nil. The container must be running.
 func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	if session == "" {
 		return errors.New("forget a home in the sandbox: the session has no name")
@@ -173,7 +175,7 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	return err
 }
 
-// startID identifies the last start of the container. A restart or a new container has another startID. It returns ""
+// startID identifies the current start of the container: a restart, or a new container, has another one. It returns ""
 // if the container is not running.
 func (p *remote) startID(ctx context.Context) (string, error) {
 	c, there, err := p.engine.inspect(ctx, p.name)
@@ -197,7 +199,7 @@ func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, ar
 	return answer.Homes, err
 }
 
-// callRunner runs ductor-runner in the container, and decodes the line of JSON that it prints.
+// callRunner runs ductor-runner in the container, and decodes the answer, one line of JSON.
 func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer,
 	err error) {
 	err = p.runProgram(ctx, in, env, args, func(out io.Reader) error {
@@ -210,7 +212,7 @@ func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string,
 	return answer, err
 }
 
-// errVersion means that ductor cannot parse the answer of ductor-runner in the container, because its version differs.
+// errVersion means that ductor cannot parse an answer, because the ductor-runner in the container has another version.
 var errVersion = errors.New("an answer of another version")
 
 func versionError(err error) error {
@@ -220,8 +222,8 @@ func versionError(err error) error {
 	return nil
 }
 
-// runProgram runs ductor-runner in the container with in as its standard input, and passes its output to read.
-func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []string,
+// runProgram runs ductor-runner in the container with the given standard input, and passes its output to read.
+func (p *remote) runProgram(ctx context.Context, input *bytes.Buffer, env, args []string,
 	read func(io.Reader) error) error {
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
@@ -232,11 +234,11 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var sending sync.WaitGroup
-	if in != nil {
-		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program reports incomplete input
+	if input != nil {
+		sending.Go(func() { _, _ = input.WriteTo(conn) }) // the program itself reports incomplete input
 	}
 	err = read(conn)
-	_ = conn.Close() // read has read everything that it needs
+	_ = conn.Close() // everything that is needed was read
 	sending.Wait()
 	switch {
 	case ctx.Err() != nil:

@@ -22,42 +22,44 @@ import (
 	"ductor/cli"
 )
 
-// Labels of ductor's objects in an engine.
+// Labels of the containers, volumes and images that ductor creates.
 const (
 	labelOwner    = "ductor.owner"    // on containers, volumes and images
 	labelName     = "ductor.name"     // on containers and volumes
-	labelUse      = "ductor.use"      // on volumes other than homes
-	labelPolicy   = "ductor.policy"   // on containers: digest of the whole configuration
-	labelSettings = "ductor.settings" // labelPolicy without the image
+	labelUse      = "ductor.use"      // on volumes that are not homes
+	labelPolicy   = "ductor.policy"   // on containers: digest of the complete configuration
+	labelSettings = "ductor.settings" // on containers: digest of the configuration without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
 	labelBase     = "ductor.base"     // on images: ID of the base image
 )
 
-// useShared marks volumes with files of ductor; see Options.Shared.
+// useShared is the value of labelUse on volumes for Options.Shared.
 const useShared = "shared"
 
-// Names of the images that ductor makes and may remove. Each tag is a digest of the image's sources.
+// Names of the images that ductor makes, and may remove. Each has a tag with a digest of everything that the image is
+// made from.
 const (
 	fittedImages = "ductor/sandbox"
 	builtImages  = "ductor/agents"
 )
 
-// fittedImage is an image with ductor-runner added.
+// fittedImage is an image to which ductor has added ductor-runner.
 type fittedImage struct {
 	base   string // ID of the base image
-	source string // name of a built image, with a digest of its sources; otherwise base
+	source string // base, or for an image that ductor builds, its name with a digest of its sources
 	tag    string
 	runner string // digest of ductor-runner
 	path   string // PATH in the image
 }
 
-// fit returns the configured image with ductor-runner and with directories of the right owner. It builds or fetches the
-// configured image if necessary. It makes one such image for each combination of image, runner and user.
+// fit returns an image that consists of the configured image, ductor-runner, and directories for the agents' user. It
+// makes one for each combination of image, ductor-runner and user. If the configured image is missing, fit builds or
+// fetches it first.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
 		return fittedImage{}, err
 	}
-	if f, err := o.openRunner(); err != nil { // detects a problem before a long build
+	if f, err := o.openRunner(); err != nil { // find problems before a long build
 		return fittedImage{}, err
 	} else if err := errors.Join(checkRunner(f, ""), f.Close()); err != nil {
 		return fittedImage{}, err
@@ -89,7 +91,7 @@ func fittedTag(base, runner, user string) string {
 	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
-// image returns an image by name, or false if it does not exist.
+// image returns an image by its name. It returns false if the image does not exist.
 func (e *Engine) image(ctx context.Context, name string) (image.InspectResponse, bool, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -111,7 +113,7 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// base returns the configured image. If the image is missing, base builds or fetches it, provided the options allow
+// base returns the configured image. If the image is missing, base builds or fetches it, unless the options forbid
 // that.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
 	return e.ensureImage(ctx, name, func() error {
@@ -127,8 +129,8 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 	})
 }
 
-// ensureImage returns an image. If the image does not exist, it calls produce first. Concurrent callers wait for the
-// same call of produce.
+// ensureImage returns an image. If the image does not exist, ensureImage first calls produce, which must create it.
+// Concurrent callers share one call of produce.
 func (e *Engine) ensureImage(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
@@ -152,7 +154,8 @@ func (e *Engine) ensureImage(ctx context.Context, name string, produce func() er
 	return info, err
 }
 
-// claim reserves the making of an image for the caller until release is called.
+// claim waits until no other caller makes the image, and then reserves this for the caller. The caller must call
+// release.
 func (e *Engine) claim(ctx context.Context, name string) (release func(), err error) {
 	for {
 		e.mu.Lock()
@@ -177,7 +180,6 @@ func (e *Engine) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// isMaking reports whether ductor is making an image.
 func (e *Engine) isMaking(name string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -189,7 +191,8 @@ func (e *Engine) noImage(name string) error {
 		Fix: "fetch it there: docker pull " + name}
 }
 
-// derive makes the fitted image from a container that is never started.
+// derive makes the image f.tag from f.base. It copies files into a container, and commits that container without
+// starting it.
 func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err error) {
 	program, err := os.ReadFile(o.Runner)
 	if err != nil {
@@ -232,8 +235,8 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 	return nil
 }
 
-// layerOf returns an archive of the files that ductor adds to an image. If noTemp is set, it includes a directory for
-// temporary files, without which agents hang.
+// layerOf returns an archive of the files that ductor adds to an image. With noTemp it contains the directory for
+// temporary files, too, because agents hang without one.
 func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {
@@ -275,10 +278,10 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	return e.supplyError("fetch the image "+name, err)
 }
 
-// registry matches the host in an engine's error about fetching an image.
+// registry matches an engine's error about an unreachable registry. The group is the registry's host name.
 var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
 
-// supplyError describes why an image could not be built or fetched, with a fix.
+// supplyError describes why an image could not be built or fetched, and how to fix that.
 func (e *Engine) supplyError(what string, err error) error {
 	err = e.describe(what, err)
 	var own *Error
@@ -293,7 +296,7 @@ func (e *Engine) supplyError(what string, err error) error {
 	return own
 }
 
-// build builds an image from a Dockerfile.
+// build builds the image of o.Build and names it tag.
 func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	b := *o.Build
 	files, err := b.context()
@@ -313,7 +316,7 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	return e.supplyError("build the image of Dockerfile", err)
 }
 
-// readProgress reads an engine's progress messages, and returns the error that they contain, or nil.
+// readProgress reads the progress messages of an engine to their end. It returns the error that they contain, or nil.
 func readProgress(r io.Reader) error {
 	said := ""
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`) // engines print standard error in red
@@ -337,22 +340,21 @@ func readProgress(r io.Reader) error {
 	}
 }
 
-// buildError returns the error of a build. If a step failed, the error contains the last output of the step, and only
-// the beginning of the step itself, which may have many lines.
-func buildError(text, said string) error {
+// buildError returns the error of a build from the engine's text. If the text names the failed step, the error contains
+// the last output of that step, and only the beginning of the step itself, which may have many lines.
+func buildError(text, lastOutput string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
-	if !failed || said == "" {
+	if !failed || lastOutput == "" {
 		return errors.New(text)
 	}
-	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(said, 120)}
+	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(lastOutput, 120)}
 }
 
-// stepError is the error of a failed build step.
 type stepError struct{ step, said string }
 
 func (e *stepError) Error() string { return fmt.Sprintf("%s (in the step %s)", e.said, e.step) }
 
-// digest returns a short digest for tags and names.
+// digest returns a short hash of parts, for tags and names.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -362,7 +364,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// supply builds or fetches an image, and sends it to another engine.
+// supply builds or fetches an image in this engine, and sends it to another one.
 func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine) error {
 	o.Source = nil
 	if _, err := e.base(ctx, o, name); err != nil {
@@ -371,8 +373,8 @@ func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine)
 	return e.Send(ctx, to, name)
 }
 
-// Send copies an image to another engine, which need not have access to a registry. It does nothing if that engine has
-// an image with the same ID.
+// Send copies an image to another engine, which then needs no access to a registry. If that engine has an image with
+// the same ID, Send does nothing.
 func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
 	here, has, err := e.image(ctx, name)
 	if err == nil && !has {

@@ -18,8 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container. It creates the container at the first use. If the container cannot do
-// something, it returns an *Error. It never starts anything on this machine instead. Safe for concurrent use.
+// Launcher starts processes in one container, which it creates when it is first needed. If the container cannot do
+// something, the Launcher returns an *Error. It never starts anything on this machine instead. Safe for concurrent use.
 type Launcher struct {
 	*host.Launcher // for processes in the container
 	opts           Options
@@ -31,7 +31,7 @@ type Launcher struct {
 	copied         copiedFiles
 
 	mu   sync.Mutex
-	used time.Time // time of the last start of a process, by this process of ductor or a previous one
+	used time.Time // when a process was last started, by this or an earlier process of ductor
 }
 
 var (
@@ -42,7 +42,7 @@ var (
 	_ cli.Enterer  = (*Launcher)(nil)
 )
 
-// Open returns a Launcher. It sends no request to the engine, which may be unavailable. The caller must Close the
+// Open returns a Launcher. The engine need not be available, because Open sends no request. The caller must Close the
 // Launcher.
 func Open(o Options) (*Launcher, error) {
 	o, err := o.withDefaults()
@@ -72,7 +72,7 @@ func Open(o Options) (*Launcher, error) {
 	return l, nil
 }
 
-// Start implements cli.Launcher. It removes variables that describe this machine from the environment.
+// Start implements cli.Launcher. It removes environment variables that describe this machine.
 func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.touch()
 	if err := l.bring(ctx, cmd.Files, cmd.Files); err != nil {
@@ -90,7 +90,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	switch {
 	case isFull(err):
 		return nil, l.remote.engine.diskFullError(err)
-	case errors.As(err, &own): // the error is already described
+	case errors.As(err, &own): // it already describes the problem
 		return nil, err
 	case containsText(err, syscall.EAGAIN):
 		return nil, noProcessSlot(err)
@@ -100,7 +100,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, err
 }
 
-// earlyExitError returns the reason why a started program ended before it printed anything.
+// earlyExitError returns the error for a program that ended before it printed anything.
 func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
 	if why := l.remote.checkRunning(ctx); why != nil {
 		return why
@@ -133,14 +133,15 @@ func (l *Launcher) touch() {
 	}
 }
 
-// PrepareImage makes the image if necessary, which may take minutes. It creates no container.
+// PrepareImage makes the image if it is missing, which may take minutes. It creates no container.
 func (l *Launcher) PrepareImage(ctx context.Context) error {
 	_, err := l.remote.fit(ctx)
 	return err
 }
 
-// Prepare implements cli.Preparer. It creates the container, and the image if necessary, which may take minutes. It
-// then checks that the container works. It replaces a running container with an outdated image if nothing is lost.
+// Prepare implements cli.Preparer. It creates the image and the container if they are missing, which may take minutes,
+// and checks that the container works. If a running container is outdated, Prepare replaces it, provided that nothing
+// is lost.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -148,8 +149,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew replaces an outdated container. It returns nil if the engine is unreachable: the container may still run, which
-// the next use of its connection shows.
+// renew creates the container, or replaces an outdated one. It returns nil if the engine is unreachable, because the
+// container may be running nevertheless. The next use of the connection to the container will show that.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -157,7 +158,7 @@ func (l *Launcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// Doing implements cli.Preparer. It describes how the image is being made, or returns "".
+// Doing implements cli.Preparer. It describes how the image is being made, and returns "" otherwise.
 func (l *Launcher) Doing() string {
 	o := l.opts
 	name, err := l.remote.sources.baseName(o)
@@ -173,15 +174,15 @@ func (l *Launcher) Doing() string {
 	return "its image is fetched"
 }
 
-// nothingRuns reports whether no run is alive in the container.
+// nothingRuns reports whether no run in the container has a process.
 func (l *Launcher) nothingRuns(ctx context.Context) bool {
 	return l.allRuns(ctx, func(cli.RunID) bool { return false })
 }
 
-// allResting reports whether all live runs in the container are waiting for their next turn.
+// allResting reports whether all runs in the container that have a process are waiting for their next turn.
 func (l *Launcher) allResting(ctx context.Context) bool { return l.allRuns(ctx, l.Rests) }
 
-// allRuns reports whether f returns true for all live runs in the container.
+// allRuns reports whether f returns true for all runs in the container that have a process.
 func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
@@ -192,8 +193,8 @@ func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	return err == nil
 }
 
-// Size returns the size of the container in bytes, without its image, home and mounts, and the time of the last start
-// of a program. The size is 0 without a container.
+// Size returns the size of the container in bytes, and when a program was last started in it. The size does not include
+// the image, the home and the mounts. It is 0 if there is no container.
 func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err error) {
 	l.mu.Lock()
 	used = l.used
@@ -210,7 +211,7 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 	return *c.SizeRw, used, nil
 }
 
-// Retire removes the container if no program runs in it and none was started for the time idle. The home stays.
+// Retire removes the container if it was unused for the time idle. The home remains.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
 	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
 		if id == "" {
@@ -224,7 +225,7 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	})
 }
 
-// Forget removes the container and the home if no program runs in the container and none was started for the time idle.
+// Forget removes the container and the home if the container was unused for the time idle.
 func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
 	return l.whileUnused(ctx, idle, func(string) (bool, error) {
 		if err := l.remote.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
@@ -234,8 +235,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do if the container runs no program, and none was started for the time idle. The argument of do is
-// the container's ID, or "" without a container. Nothing can start during the call.
+// whileUnused calls do if the container was unused for the time idle: no program is running in it, and none was started
+// since. id is the container's ID, or "" if there is no container. No program can start during the call.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {
@@ -249,7 +250,8 @@ func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(
 	if err != nil || there && c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
-	if !l.unused(idle) { // a starting program has no run yet
+	// Check again: a program that is just starting has no run yet.
+	if !l.unused(idle) {
 		return false, nil
 	}
 	if !there {
@@ -264,17 +266,17 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made reports whether this machine has notes about a container: this process or a previous one created it.
+// Made reports whether ductor has ever created the container from this machine. It asks the notes, not the engine.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()
 }
 
-// Runs returns a client for all runs in the container, whichever process of ductor started them. It creates no
-// container, but starts a stopped container; call Status first to avoid that. Closing the Launcher closes the client.
+// Runs returns a client for all runs in the container, no matter which process of ductor started them. The client
+// starts a stopped container, but creates none; call Status first to avoid that. Close also closes the client.
 func (l *Launcher) Runs() *runner.Client { return l.runs }
 
-// Close detaches from the runs, which continue. It is idempotent.
+// Close detaches from the runs, which continue. Idempotent.
 func (l *Launcher) Close() error {
 	err := l.Launcher.Close()
 	l.remote.watch.wait()

@@ -13,19 +13,19 @@ import (
 	"ductor/internal/rooted"
 )
 
-// note is this machine's note about a container.
+// note is what this machine stores about a container.
 type note struct {
 	Name      string    `json:"name,omitempty"`      // name of the sandbox
-	Container string    `json:"container,omitempty"` // ID; empty if there is no container
-	Used      time.Time `json:"used,omitzero"`       // approximate time of the last start of a program
-	// Failed is the reason why the last attempt to make the image failed. It is empty if it succeeded.
+	Container string    `json:"container,omitempty"` // ID of the container; empty if there is none
+	Used      time.Time `json:"used,omitzero"`       // when a program was last started, rounded to useStep
+	// Failed is the reason why ductor could not make the image. It is empty if the last attempt succeeded.
 	Failed string `json:"failed,omitempty"`
 }
 
-// useStep is the precision of note.Used.
+// useStep is the precision of note.Used. Writing each use would take too many writes.
 const useStep = 10 * time.Minute
 
-// notebook stores a note in a file. Safe for concurrent use.
+// notebook reads and writes the note about a container. Safe for concurrent use.
 type notebook struct {
 	mu   sync.Mutex
 	path string
@@ -62,7 +62,8 @@ func (b *notebook) forget() error {
 	return nil
 }
 
-// Noted returns the names of an owner's sandboxes with a container, according to the notes in dir. dir is Options.Dir.
+// Noted returns the names of an owner's sandboxes that have a container, as far as this machine knows. dir is
+// Options.Dir.
 func Noted(dir, owner string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, Options{Owner: owner}.prefix()+"*.json"))
 	for _, file := range files {
@@ -74,14 +75,14 @@ func Noted(dir, owner string) (names []string, err error) {
 	return names, err
 }
 
-// usedAt returns the time of the last start of a program in a container, or zero if it is unknown.
+// usedAt returns when a program was last started in a container. It returns zero if that is unknown.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
 	n, _ := b.read() // zero if it cannot be read
 	return n.Used
 }
 
-// recordUse records the start of a program. It creates no note.
+// recordUse records that a program was started. It does nothing if there is no note.
 func (b *notebook) recordUse(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +94,7 @@ func (b *notebook) recordUse(now time.Time) error {
 	return b.store(n)
 }
 
-// recordImageResult records the result of making the image.
+// recordImageResult records whether ductor could make the image.
 func (b *notebook) recordImageResult(err error) error {
 	text := ""
 	if err != nil {
@@ -109,7 +110,7 @@ func (b *notebook) recordImageResult(err error) error {
 	return b.store(n)
 }
 
-// write replaces the note. If the new note has no time of use, it keeps the old time.
+// write replaces the note. If n.Used is zero, it keeps the old value.
 func (b *notebook) write(n note) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,7 +27,8 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns the command with which an agent in a container reaches the tools of runner.Client.ServeTools.
+// ToolProgram returns the command with which an agent in a container reaches the tools that runner.Client.ServeTools
+// provides.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
@@ -35,80 +36,77 @@ func ToolProgram(verb string) (path string, args []string) {
 // Network is the network of a container.
 type Network string
 
-// The predefined networks. Any other value names a network of the engine.
+// Predefined networks. Any other value is the name of a network in the engine.
 const (
-	NetworkNone   Network = "none"   // only loopback
+	NetworkNone   Network = "none"   // no network besides the loopback interface
 	NetworkBridge Network = "bridge" // all addresses, through the engine's address translation
 )
 
-// Mount mounts a directory or file of the engine's machine into the container.
+// Mount makes a directory or file of the engine's machine visible in the container.
 type Mount struct {
 	Source   string
-	Target   string // path in the container; default: Source
+	Target   string // path in the container; empty means Source
 	Writable bool
 }
 
-// Seed is a file or directory of this machine that ductor copies into a home, such as credentials or a minimal
-// configuration. Links within a directory are ignored.
+// Seed is a file or a directory of this machine that ductor copies into a home in the container, such as credentials.
+// If it is a directory, links in it are ignored.
 type Seed struct {
 	From     string
-	To       string // path below the home
-	Optional bool   // a missing file is no error
-	// Agent limits the seed to runs of one agent, except probes: ductor copies the seed when such a run starts in the
-	// home. If Agent is empty, ductor copies the seed when it creates the home.
+	To       string // path in the home
+	Optional bool   // From may be missing
+	// Agent is the agent that needs the seed. ductor copies the seed when this agent starts in the home, except for
+	// probes. If Agent is empty, ductor copies the seed when it creates the home.
 	Agent cli.Agent
 }
 
 // Options configures a Launcher. Engine, Owner, Name, Dir, Runner and either Image or Build are required.
 type Options struct {
 	Engine *Engine `json:"-"`
-	// Owner distinguishes the containers of this installation from others. It consists of letters and digits, and is
-	// derived from the storage's path.
+	// Owner distinguishes the containers of this installation of ductor from others. It consists of letters and digits.
 	Owner string
-	// Name identifies the project or conversation of the container. Each name has one container.
+	// Name is the name of the sandbox, which belongs to a project or a conversation. Each name has one container.
 	Name string
-	// Dir is a directory of this machine for notes about containers. It is created if missing.
+	// Dir is a directory of this machine for notes about containers. Open creates it.
 	Dir string
-	// MakeRunner creates or updates the file Runner. It is called before ductor adds the file to an image. It may be
+	// MakeRunner creates or updates the file Runner. ductor calls it before it adds the file to an image. It may be
 	// nil.
 	MakeRunner func(context.Context) error `json:"-"`
 
 	ContainerSettings
-	Build *Build // how to build the image if it is missing
-	// Source is another engine, for an Engine without access to a registry. Source fetches or builds the image and
-	// sends it to Engine. It may be nil.
+	Build *Build // how to build the image; nil if Image is set
+	// Source is another engine that fetches or builds the image and sends it to Engine. It is for an Engine without
+	// access to a registry. It may be nil.
 	Source *Engine `json:"-"`
 
-	// Projects are the agents' working directories. They are mounted writable at the same path, and must exist on the
-	// engine's machine. ductor assumes no other shared directory.
+	// Projects lists the agents' working directories. They are mounted at the same paths, and agents can write to them.
+	// They must exist on the engine's machine, which need not be this machine.
 	Projects []string
 	Mounts   []Mount
-	// Shared are directories of ductor with files for agents, such as uploads and prompts. In a container they have the
-	// same path, and are initially empty. Bring copies the files that a turn needs.
+	// Shared lists directories of ductor with files for agents, such as uploads and prompts. They exist at the same
+	// paths in the container, but are empty at first. Bring copies the files that a turn needs.
 	Shared []string
-	// Seeds are copied into the agents' home. Seeds without an Agent are copied when a container is created, and
-	// replace existing files. Seeds with an Agent are copied when that agent starts, if they are newer than existing
-	// files.
+	// Seeds are copied into the agents' common home. Those without an Agent are copied when a container is created, and
+	// replace existing files. Those with an Agent are copied when that agent starts, and replace only older files.
 	Seeds []Seed
-	// HomeSeeds are files that are copied into each session's home. A seed without an Agent is copied when Home creates
-	// the home. A seed with an Agent is copied when that agent starts. A seed replaces only an older file, so that an
-	// agent keeps a log-in that it has renewed.
+	// HomeSeeds are copied into each session's home; see Seed.Agent for the time. They replace only older files, so
+	// that an agent keeps a log-in that it has renewed.
 	HomeSeeds []Seed
 
-	// StateSize limits the home and the runs to this number of bytes each. They are then in memory, and are lost when
-	// the container stops. With 0 they are in a volume.
+	// StateSize limits the home, and the directory of runs, to this number of bytes each. Both are then in memory, and
+	// are lost when the container stops. With 0 they are in a volume without a limit.
 	StateSize int64
 
-	cli.Timing              // as in host.Options
+	cli.Timing              // see host.Options
 	Logger     *slog.Logger `json:"-"`
 }
 
 const (
 	defaultPIDs = 512
-	tmpSize     = 1 << 30 // bytes of /tmp with ReadOnlyRoot
+	tmpSize     = 1 << 30 // size of /tmp in bytes if ReadOnlyRoot is set
 )
 
-// withDefaults returns the options with default values. It returns an error if they are invalid.
+// withDefaults returns the options with defaults for missing values. It returns an error if an option is invalid.
 func (o Options) withDefaults() (Options, error) {
 	if o.User == "" {
 		o.User = strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
@@ -164,7 +162,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// reserved reports whether a mount would hide ductor's directories, or would give access to the engine.
+// reserved reports whether nothing may be mounted at target, because the mount would hide ductor's own directories or
+// the system's, or would be the engine's socket.
 func reserved(target string) bool {
 	for _, own := range []string{"/proc", "/sys", "/dev", programDir, runsDir} {
 		if cli.Lies(target, own) {
@@ -175,7 +174,7 @@ func reserved(target string) bool {
 	return slices.Contains(taken, filepath.Clean(target))
 }
 
-// mounts returns all mounts with their targets.
+// mounts returns the mounts of Projects and Mounts. Each has a target.
 func (o Options) mounts() []Mount {
 	var all []Mount
 	for _, dir := range o.Projects {
@@ -204,12 +203,13 @@ func notPlain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 }
 
-// environment returns the environment of a program in the container: the given variables, without variables that
-// describe this machine. It keeps HOME if that is below the agents' home.
-func (o Options) environment(given []string, dirs string) []string {
+// environment returns the environment of a program in the container. It removes the variables from agentEnv that
+// describe this machine, and adds the container's own variables. It keeps HOME if that is a directory below the agents'
+// home. searchPath is the value of PATH.
+func (o Options) environment(agentEnv []string, searchPath string) []string {
 	var env []string
 	home := homeDir
-	for _, entry := range given {
+	for _, entry := range agentEnv {
 		name, value, _ := strings.Cut(entry, "=")
 		if name == "HOME" && strings.HasPrefix(path.Clean(value), homeDir+"/") {
 			home = path.Clean(value)
@@ -218,10 +218,10 @@ func (o Options) environment(given []string, dirs string) []string {
 			env = append(env, entry)
 		}
 	}
-	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
+	return append(append(env, "HOME="+home, "PATH="+searchPath, "TMPDIR="+tempDir), o.Env...)
 }
 
-// portableVars returns the variables of cli.BaseEnv that have the same meaning in a container.
+// portableVars returns the names of those variables in cli.BaseEnv whose values are also valid in a container.
 func portableVars() []string {
 	return []string{
 		"TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "LC_*", "TZ",

@@ -20,20 +20,20 @@ import (
 	"ductor/internal/runner"
 )
 
-// remote is the container of a Launcher. It implements runner.Remote.
+// remote is the container of a Launcher, which it reaches through the engine. It implements runner.Remote.
 type remote struct {
 	engine  *Engine
 	opts    Options
 	name    string
 	log     *slog.Logger
 	notes   *notebook
-	idle    func(ctx context.Context) bool // reports whether no run is alive
-	resting func(ctx context.Context) bool // reports whether all live runs wait for their next turn
+	idle    func(ctx context.Context) bool // reports whether no run in the container has a process
+	resting func(ctx context.Context) bool // reports whether all such runs wait for their next turn
 	watch   *pauseWatch
 
 	sources sources
 
-	starting chan struct{} // contains a token while the container is being created or started
+	starting chan struct{} // mutex for creating and starting the container
 
 	mu   sync.Mutex
 	path string // PATH in the container; empty until known
@@ -41,7 +41,7 @@ type remote struct {
 
 var _ runner.Remote = (*remote)(nil)
 
-// Dial implements runner.Remote. It starts a program in the container that connects to the runner.
+// Dial implements runner.Remote. The connection leads to a program in the container that connects to the runner.
 func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
 	ready := p.ensure
 	if effort < runner.Make {
@@ -59,7 +59,7 @@ func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, erro
 	return conn, p.engine.describe("start a program in the sandbox", err)
 }
 
-// checkRunning returns the reason why no program can start in the container. It returns nil if it finds none.
+// checkRunning returns the reason why no program can start in the container, or nil if it finds none.
 func (p *remote) checkRunning(ctx context.Context) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *remote) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container, as effort requests. Older versions of ductor created containers without
-// ductor-runner. wake removes such a container with its agents, and their turns appear as interrupted.
+// wake starts an existing container if effort allows that. It removes a container without ductor-runner, which an older
+// version of ductor created. The turns in that container then appear as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -108,14 +108,14 @@ func (p *remote) Restart(ctx context.Context) error {
 		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
 }
 
-// Program implements runner.Remote. id is a digest.
+// Program implements runner.Remote. The ID is a digest.
 func (p *remote) Program() (id, path string) {
-	id, _ = p.sources.runner(p.opts, "") // if the file cannot be read, any runner in the container is accepted
+	id, _ = p.sources.runner(p.opts, "") // on an error, id is empty, and any runner in the container is accepted
 	return id, p.opts.Runner
 }
 
-// exec starts ductor-runner in the container, which must be running. The returned connection is the program's standard
-// input and output. env is added to the container's environment.
+// exec starts ductor-runner in the container, which must be running. It adds env to the container's environment. The
+// returned connection is the program's standard input and output.
 func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
@@ -151,7 +151,7 @@ func (p *remote) lock(ctx context.Context) error {
 
 func (p *remote) unlock() { <-p.starting }
 
-// startExisting starts the container if it exists and is not running.
+// startExisting starts the container. It returns an error if the container does not exist.
 func (p *remote) startExisting(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *remote) startExisting(ctx context.Context) error {
 	return p.engine.startContainer(ctx, c)
 }
 
-// ensure creates or replaces the container if necessary, and starts it.
+// ensure makes sure that the container runs: it creates, replaces or starts the container as needed.
 func (p *remote) ensure(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the image if necessary, and records the result.
+// fit makes the image if it is missing, and notes whether that succeeded.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
@@ -214,8 +214,8 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	return f, err
 }
 
-// outdated reports whether a container must be replaced: its settings have changed, or its image or ductor-runner is
-// outdated and replacing the container loses nothing.
+// outdated reports whether a container must be replaced. This is the case if its settings have changed. If only its
+// image or its ductor-runner is outdated, the container is replaced only while nothing is lost.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
@@ -224,11 +224,11 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case c.State.Paused: // only an unpaused container can list its runs
+	case c.State.Paused: // ductor cannot ask a paused container whether anything runs in it
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)
-	case c.Config.Image != want.Config.Image: // the runner, or other files that ductor adds to an image, changed
+	case c.Config.Image != want.Config.Image: // only files that ductor adds have changed, such as ductor-runner
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false
@@ -236,7 +236,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 
 func (p *remote) create(ctx context.Context, want blueprint) error {
 	c, err := p.createOnce(ctx, want)
-	if cerrdefs.IsNotFound(err) { // the unused image was removed in the meantime
+	if cerrdefs.IsNotFound(err) { // the image was removed meanwhile
 		if _, err = p.fit(ctx); err == nil {
 			c, err = p.createOnce(ctx, want)
 		}
@@ -286,7 +286,7 @@ func (p *remote) createError(err error) error {
 	return p.engine.describe("make the sandbox's container", err)
 }
 
-// noteContainer records the ID of the current container, or "" if there is none.
+// noteContainer notes the ID of the container, or "" if it was removed.
 func (p *remote) noteContainer(id string) {
 	n := note{Container: id}
 	if id != "" {
@@ -328,15 +328,16 @@ func (c *execConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Format of a connection without a terminal. Each piece has a header with the number of the stream, three zeros and a
-// length (Docker Engine API, "Attach to a container: Stream format").
+// The engine multiplexes output without a terminal. Each piece has a header with the number of the stream, three zeros
+// and a length (Docker Engine API, "Attach to a container: Stream format").
 const (
 	streamHead   = 8
 	streamStdout = 1
 	streamStderr = 2
 )
 
-// Read reads standard output. If the program could not start, the engine writes the reason to standard output.
+// Read reads the program's standard output. If the program could not start, Read returns the engine's message as the
+// error.
 func (c *execConn) Read(p []byte) (int, error) {
 	for c.left == 0 {
 		var head [streamHead]byte
@@ -369,13 +370,16 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxEngineText limits a message of the engine, in bytes. A longer text comes from the program.
+// maxEngineText is the greatest length, in bytes, of a message in which the engine reports that a program could not
+// start.
 const maxEngineText = 4 << 10
 
-// startError returns an error if standard output is the engine's message that the program could not start. The
-// container is stopping then, or has no room for another process. The message is a single piece of text that ends with
-// CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains zeros, or a
-// line that ends with LF only.
+// startError returns an error if the first piece of standard output comes from the engine instead of the program. The
+// engine then reports that the program could not start, because the container is stopping or has no room for another
+// process.
+//
+// Such a message is one piece of text that ends with CR LF (moby, postContainerExecStart). The output of ductor-runner
+// never looks like this: it starts with a frame, which contains zeros, or with a line that ends with LF only.
 func (c *execConn) startError() error {
 	if c.left > maxEngineText {
 		return nil

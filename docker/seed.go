@@ -19,8 +19,8 @@ import (
 
 const maxSeed = homes.MaxBytes
 
-// seed copies the seeds into the agents' home. It also creates the parent directories of mounts there, because the
-// engine would create them for root.
+// seed copies the seeds into the agents' home. It also creates the parent directories of mounts in the home; otherwise
+// the engine would create them, and they would belong to root.
 func (p *remote) seed(ctx context.Context, id string) error {
 	s, err := newSeedArchive(p.opts.User)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *remote) seed(ctx context.Context, id string) error {
 		p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
 }
 
-// seedArchive is an archive of files for a home.
+// seedArchive is an archive of the files to copy into a home.
 type seedArchive struct {
 	*tree
 	raw bytes.Buffer
@@ -61,11 +61,11 @@ func newSeedArchive(user string) (*seedArchive, error) {
 	return s, err
 }
 
-// tree is an archive with the parent directories of all its files.
+// tree is a tar archive that also contains the parent directories of its files.
 type tree struct {
 	*tar.Writer
-	dir  tar.Header      // header of each directory, without the name
-	made map[string]bool // names in the archive
+	dir  tar.Header      // header of the directories; the name is set for each
+	made map[string]bool // names that are in the archive
 }
 
 func newTree(to io.Writer, dir tar.Header) *tree {
@@ -73,7 +73,7 @@ func newTree(to io.Writer, dir tar.Header) *tree {
 	return &tree{tar.NewWriter(to), dir, map[string]bool{}}
 }
 
-// parents adds the missing parent directories of name.
+// parents adds the parent directories of name that are not in the archive yet.
 func (t *tree) parents(name string) error {
 	dir := t.dir
 	dir.Name = path.Dir(name)
@@ -87,7 +87,7 @@ func (t *tree) parents(name string) error {
 	return t.WriteHeader(&dir)
 }
 
-// seedsOf returns the seeds of an agent. For an empty agent it returns the seeds without an agent.
+// seedsOf returns the seeds whose Agent is agent. An empty agent selects the seeds without an Agent.
 func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 	for _, s := range all {
 		if s.Agent == agent {
@@ -106,7 +106,7 @@ func (s *seedArchive) addAll(seeds []Seed) error {
 	return nil
 }
 
-// addSeed adds a file, or a directory with all its files.
+// addSeed adds the file of a seed, or all files of its directory.
 func (s *seedArchive) addSeed(seed Seed) error {
 	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {

@@ -11,35 +11,34 @@ import (
 	"ductor/cli"
 )
 
-// NoLimit means no limit as a value of CPUs, MemoryMB and PIDs.
+// NoLimit is a value of CPUs, MemoryMB and PIDs that means no limit.
 const NoLimit = -1
 
 // ContainerSettings configures a container.
 type ContainerSettings struct {
-	Image        string   `toml:"image"`                    // name of the image in the engine; empty: ductor builds one
-	Pull         bool     `toml:"pull" default:"true"`      // fetch a missing Image from its registry
-	Network      Network  `toml:"network" default:"bridge"` // default: NetworkBridge
-	CPUs         float64  `toml:"cpus"`                     // 0: all but one of the engine's machine
-	MemoryMB     int      `toml:"memory_mb"`                // including swap; 0: half of the machine's memory
-	PIDs         int      `toml:"pids" default:"512"`       // processes and threads; 0: 512
-	ReadOnlyRoot bool     `toml:"read_only_root"`           // does not affect /tmp, /var/tmp and the home
-	User         string   `toml:"user"`                     // "uid:gid"; default: the user of this process
-	Env          []string `toml:"env" check:"assignments"`  // "NAME=value" for every program
-	Runner       string   `toml:"runner" check:"path"`      // path of ductor-runner, static, for the engine's machine
+	Image        string   `toml:"image"`                    // name of the image; empty means that ductor builds one
+	Pull         bool     `toml:"pull" default:"true"`      // whether to fetch a missing Image from its registry
+	Network      Network  `toml:"network" default:"bridge"` // empty means NetworkBridge
+	CPUs         float64  `toml:"cpus"`                     // 0 means all but one CPU of the engine's machine
+	MemoryMB     int      `toml:"memory_mb"`                // memory and swap; 0 means half of the machine's memory
+	PIDs         int      `toml:"pids" default:"512"`       // processes and threads; 0 means 512
+	ReadOnlyRoot bool     `toml:"read_only_root"`           // all but /tmp, /var/tmp and the home is read-only
+	User         string   `toml:"user"`                     // "uid:gid"; empty means the user of this process
+	Env          []string `toml:"env" check:"assignments"`  // "NAME=value", for every program in the container
+	Runner       string   `toml:"runner" check:"path"`      // path of a static ductor-runner for the engine's machine
 }
 
-// memory returns the limit in bytes. 0 means half of the memory of the engine's machine. A negative value means no
-// limit.
+// memory returns MemoryMB in bytes. 0 means half of the machine's memory. A negative value means no limit.
 func (s ContainerSettings) memory() int64 { return int64(s.MemoryMB) << 20 }
 
-// Settings configures where the agents of a project run.
+// Settings configures whether and how the agents of a project run in a container.
 type Settings struct {
 	Mode string `toml:"mode" default:"off" check:"off|docker"`
 	EngineOptions
 	ContainerSettings
-	BuildDir     string        `toml:"build_dir" check:"path"` // empty: ductor's own Dockerfile
+	BuildDir     string        `toml:"build_dir" check:"path"` // empty means ductor's own Dockerfile
 	BuildNetwork Network       `toml:"build_network"`
-	ImageFrom    string        `toml:"image_from"` // the engine that makes the image; empty: this engine
+	ImageFrom    string        `toml:"image_from"` // address of an engine that makes the image; empty means this engine
 	Mounts       []string      `toml:"mounts" check:"path"`
 	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`
 	Seeds        []string      `toml:"seeds" check:"path"`
@@ -48,15 +47,14 @@ type Settings struct {
 	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"`
 }
 
-// Values of Settings.
+// Values of Logins, Home and Isolation in Settings.
 const (
-	LoginsCopy            = "copy"         // ductor copies the agents' log-ins into the home
+	LoginsCopy            = "copy"         // ductor copies the agents' log-in files into the home
 	HomeSession           = "session"      // each session has its own home
-	IsolationProject      = "project"      // one container for all conversations
+	IsolationProject      = "project"      // all conversations of a project share a container
 	IsolationConversation = "conversation" // each conversation has its own container
 )
 
-// ParseMounts parses the mounts.
 func (s Settings) ParseMounts() ([]Mount, error) { return parseAll(s.Mounts, parseMount) }
 
 // ParseSeeds parses the seeds.
@@ -73,7 +71,7 @@ func parseAll[T any](list []string, parse func(string) (T, error)) (all []T, err
 	return all, nil
 }
 
-// parseMount parses "source[:target][:rw]".
+// parseMount parses "source", optionally followed by ":target", then by ":rw" or ":ro".
 func parseMount(text string) (Mount, error) {
 	parts := strings.Split(text, ":")
 	m := Mount{Source: parts[0], Target: parts[0]}
@@ -93,7 +91,7 @@ func parseMount(text string) (Mount, error) {
 	return m, nil
 }
 
-// parseSeed parses "from:to".
+// parseSeed parses "from:to". Both parts are required.
 func parseSeed(text string) (Seed, error) {
 	from, to, _ := strings.Cut(text, ":")
 	switch {
@@ -122,7 +120,8 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	s.checkFiles(problem)
 }
 
-// checkHost checks the address of an engine. The address may be empty.
+// checkHost reports a problem if host is not a valid address of an engine with one of the schemes. An empty address is
+// valid.
 func checkHost(problem report, key, host, forms string, schemes ...string) {
 	if host == "" {
 		return
@@ -161,7 +160,7 @@ func (s Settings) checkImage(problem report) {
 }
 
 func (s Settings) checkLimits(problem report) {
-	if !(s.CPUs == NoLimit || s.CPUs >= 0 && s.CPUs <= 1024) { // also rejects NaN
+	if !(s.CPUs == NoLimit || s.CPUs >= 0 && s.CPUs <= 1024) { // this form also rejects NaN
 		problem("cpus", "%v is out of bounds; it may be 0 to 1024, or -1 for all", s.CPUs)
 	}
 	const outOfBounds = "%d is out of bounds; it may be 0 for %s, %d to %d, or -1 for no limit"
@@ -203,8 +202,8 @@ func (s Settings) checkFiles(problem report) {
 	}
 }
 
-// Exposes reports whether a directory contains the socket of an engine. A user who may write to the socket controls the
-// machine.
+// Exposes reports whether a mount of dir would contain the socket of an engine. Whoever can write to the socket
+// controls the machine.
 func (s Settings) Exposes(dir string) bool {
 	sockets := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",

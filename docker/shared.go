@@ -17,10 +17,10 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// maxBringBytes limits the bytes that one call of Bring copies.
+// maxBringBytes limits how much one call of Bring copies.
 const maxBringBytes = 256 << 20
 
-// copiedFiles remembers the files and directories that the container contains. Safe for concurrent use.
+// copiedFiles stores which files and directories were copied into the container. Safe for concurrent use.
 type copiedFiles struct {
 	mu    sync.Mutex
 	id    string // ID of the container
@@ -39,7 +39,7 @@ func (c *copiedFiles) has(id, file string, v version) bool {
 	return c.id == id && there && had == v
 }
 
-// last returns the ID of the container into which files were last copied, or "".
+// last returns the ID of the container into which files were last copied. It returns "" if there is none.
 func (c *copiedFiles) last() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,17 +65,17 @@ func (c *copiedFiles) forget(files []string) {
 	}
 }
 
-// Bring implements cli.Bringer. It creates the container if necessary. From a directory it takes the files directly
-// inside, the newest first, as far as they fit. It returns an *Error for a path outside of Options.Shared, and for more
-// than 256 MB. The copies are removed with the container.
+// Bring implements cli.Bringer. It creates the container if needed. For a directory, it copies the files directly in
+// it; if they are too many, it copies the newest. It returns an *Error for a path outside of Options.Shared, or if the
+// files in paths exceed maxBringBytes. The copies are removed with the container.
 //
-// If the container already contains the copies, Bring sends a single request to the engine. In that case it even works
-// while the engine does not answer.
+// If the container already has the copies, Bring only sends one request to the engine. If the engine does not answer
+// that, Bring succeeds nevertheless.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring is like Bring. In addition, it replaces existing copies of the files in again, because an agent may have
-// changed them.
-func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
+// bring is Bring, but copies the files in refresh even if the container has copies, because an agent may have changed
+// these.
+func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -83,22 +83,22 @@ func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	bundles, err := l.opts.pack(paths)
 	defer func() {
 		for _, b := range bundles {
-			_ = b.root.Close() // the root was only read
+			_ = b.root.Close() // a directory that was only read cannot lose data
 		}
 	}()
 	if err != nil {
 		return err
 	}
 	c, there, err := l.remote.engine.inspect(ctx, l.remote.name)
-	// If the engine is unreachable, rely on the last copies. The connection to the container shows whether the
-	// container still exists.
+	// If the engine is unreachable, assume that the last copies still exist. If the container is gone, the connection
+	// to it will show that.
 	if isUnreachable(err) && l.has(l.copied.last(), bundles) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	l.copied.forget(again)
+	l.copied.forget(refresh)
 	if there && stoppedError(c, there) == nil && l.has(c.ID, bundles) {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	return nil
 }
 
-// pack returns a bundle for each shared directory that contains some of paths. The caller must close the bundles, even
-// after an error.
+// pack returns a bundle for each shared directory that contains some of paths. The caller must close the roots of all
+// returned bundles, even if pack returns an error.
 func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 	loads, err := o.groupByDir(paths)
 	if err != nil {
@@ -145,12 +145,12 @@ func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 	return bundles, nil
 }
 
-// has reports whether a container contains all files of the bundles.
+// has reports whether a container has copies of all files in the bundles.
 func (l *Launcher) has(id string, bundles []*bundle) bool {
 	return l.selectMissing(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).hasSelected)
 }
 
-// selectMissing selects the files of the bundles that a container does not contain.
+// selectMissing selects the files in the bundles of which a container has no copy.
 func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	left := int64(maxBringBytes)
 	for _, b := range bundles {
@@ -162,7 +162,7 @@ func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	return nil
 }
 
-// groupByDir groups paths by their shared directory, and makes them relative to the directory.
+// groupByDir returns the paths for each shared directory, relative to that directory.
 func (o Options) groupByDir(paths []string) (map[string][]string, error) {
 	loads := map[string][]string{}
 next:
@@ -183,7 +183,7 @@ func bringError(file, why string, err error) error {
 	return &Error{Reason: fmt.Sprintf("the file %s cannot be brought into the sandbox: %s", file, why), Err: err}
 }
 
-// load copies the selected files into the same directory in the container.
+// load copies the bundle's selected files into the container, to the same paths.
 func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	if !b.hasSelected() {
 		return nil
@@ -195,7 +195,7 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	var packErr error
 	packing.Go(func() { packErr = b.pack(in) })
 	err := l.remote.engine.api.CopyToContainer(ctx, id, b.dir, moves.track(out), container.CopyToContainerOptions{})
-	_ = out.CloseWithError(io.ErrClosedPipe) // stops pack if it is still running
+	_ = out.CloseWithError(io.ErrClosedPipe) // stops pack if it is still writing
 	packing.Wait()
 	var own *Error
 	if errors.As(packErr, &own) {
@@ -208,13 +208,13 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	return nil
 }
 
-// bundle is a set of files and directories from one shared directory that are to be copied.
+// bundle contains files and directories of one shared directory that may have to be copied.
 type bundle struct {
-	root     *os.Root // follows no link out of the directory
+	root     *os.Root // the shared directory; does not follow links out of it
 	dir      string
-	named    []item // from the caller; an error if they cannot be copied
-	found    []item // from named directories, the newest first
-	selected []item // selected for copying
+	named    []item // the paths that the caller named; they must be copied
+	found    []item // files in named directories, newest first; copied if they fit
+	selected []item // what is to be copied now
 }
 
 type item struct {
@@ -224,7 +224,7 @@ type item struct {
 
 func (i item) isDir() bool { return i.version == version{} }
 
-// addPath adds a file to the bundle, or a directory with its files.
+// addPath adds a file, or a directory with the files directly in it.
 func (b *bundle) addPath(below string) error {
 	info, err := b.lstat(below)
 	if err != nil {
@@ -248,7 +248,7 @@ func (b *bundle) addPath(below string) error {
 	return nil
 }
 
-// lstat returns the file info of a path below the directory. It follows no link.
+// lstat returns the file info of a path below the directory. It returns an error if a part of the path is a link.
 func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	file := filepath.Join(b.dir, below)
 	for i, c := range below + "/" {
@@ -271,31 +271,31 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// selectMissing selects the files for which known returns false. left is the number of bytes that may still be copied;
-// selectMissing subtracts the selected files. If a named file does not fit, selectMissing returns an error. It skips
-// found files that do not fit.
-func (b *bundle) selectMissing(known func(below string, v version) bool, left *int64) error {
+// selectMissing selects the files for which hasCopy returns false. budget is the number of bytes that may still be
+// copied, and selectMissing subtracts the size of what it selects. If a file that the caller named does not fit,
+// selectMissing returns an error. It skips other files that do not fit.
+func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budget *int64) error {
 	b.selected = nil
 	for _, i := range b.named {
-		if known(i.below, i.version) {
+		if hasCopy(i.below, i.version) {
 			continue
 		}
-		if *left -= i.version.size; *left < 0 {
+		if *budget -= i.version.size; *budget < 0 {
 			return bringError(filepath.Join(b.dir, i.below),
 				fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20), nil)
 		}
 		b.selected = append(b.selected, i)
 	}
 	for _, i := range b.found {
-		if !slices.Contains(b.named, i) && !known(i.below, i.version) && i.version.size <= *left {
-			*left -= i.version.size
+		if !slices.Contains(b.named, i) && !hasCopy(i.below, i.version) && i.version.size <= *budget {
+			*budget -= i.version.size
 			b.selected = append(b.selected, i)
 		}
 	}
 	return nil
 }
 
-// hasSelected reports whether files are selected for copying.
+// hasSelected reports whether files must be copied.
 func (b *bundle) hasSelected() bool { return len(b.selected) > 0 }
 
 func (b *bundle) versions() map[string]version {
@@ -306,7 +306,7 @@ func (b *bundle) versions() map[string]version {
 	return all
 }
 
-// pack writes the archive and closes the writer.
+// pack writes the selected files as an archive, and closes the writer.
 func (b *bundle) pack(to *io.PipeWriter) error {
 	archive := newTree(to, tar.Header{Mode: 0o755})
 	for _, c := range b.selected {
@@ -332,7 +332,8 @@ func (b *bundle) writeItem(archive *tree, c item) error {
 		return bringError(filepath.Join(b.dir, c.below), "it cannot be read", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // the file was replaced in the meantime
+	// The file may have been replaced meanwhile.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return bringError(filepath.Join(b.dir, c.below), "it is no file", err)
 	}
 	h := &tar.Header{Name: c.below, Typeflag: tar.TypeReg, Mode: 0o444, Size: c.version.size,

@@ -11,18 +11,19 @@ import (
 	"sync"
 )
 
-// sources caches digests of the files on this machine from which images are made. Every start of a program needs the
-// digests, and the files have megabytes. Safe for concurrent use.
+// sources caches digests of the files from which images are made. Each start of a program needs the digests, and the
+// files are large. Safe for concurrent use.
 type sources struct {
 	mu      sync.Mutex
-	built   cached // tag of a build, from its files
-	program cached // digest of the runner
+	built   cached // tag of the image that ductor builds
+	program cached // digest of ductor-runner
 }
 
-// cached is a result that is valid while the state of its files does not change.
+// cached is a result, and the state of the files from which it was computed.
 type cached struct{ state, answer string }
 
-// get returns the cached result. If the state of the files has changed, it calls find and caches the new result.
+// get returns the cached result if it was computed for this state of the files. Otherwise it calls find and caches the
+// result.
 func (s *sources) get(k *cached, state string, find func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +37,7 @@ func (s *sources) get(k *cached, state string, find func() (string, error)) (str
 	return answer, err
 }
 
-// baseName returns the name of the configured image.
+// baseName returns the name of the configured image, or of the image that ductor builds.
 func (s *sources) baseName(o Options) (string, error) {
 	if o.Build == nil {
 		return o.Image, nil
@@ -48,7 +49,8 @@ func (s *sources) baseName(o Options) (string, error) {
 	return s.get(&s.built, state, o.Build.tag)
 }
 
-// runner returns the digest of ductor-runner. It returns an error if checkRunner rejects the file.
+// runner returns the digest of ductor-runner. It returns an error if the program cannot run on the architecture; see
+// checkRunner.
 func (s *sources) runner(o Options, architecture string) (string, error) {
 	f, err := o.openRunner()
 	if err != nil {
@@ -75,7 +77,7 @@ func fileState(name string, info fs.FileInfo) string {
 	return fmt.Sprintf("%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 }
 
-// state returns a text that changes if a file of the build changes.
+// state returns a text that changes whenever a file of the build changes.
 func (b Build) state() (string, error) {
 	var state bytes.Buffer
 	if b.Dir == "" {
@@ -119,13 +121,13 @@ func (o Options) openRunner() (*os.File, error) {
 	return f, nil
 }
 
-// machines maps Docker's names of architectures to ELF machines.
+// machines maps Docker's names of architectures to those of ELF files.
 func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM}
 }
 
-// checkRunner returns an error if ductor-runner cannot run on an architecture. architecture is Docker's name.
-// checkRunner accepts every program for an unknown architecture.
+// checkRunner returns an error if the program cannot run on an architecture, or needs shared libraries. architecture is
+// Docker's name. If ductor does not know the architecture, any program for Linux is accepted.
 func checkRunner(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {

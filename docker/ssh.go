@@ -20,7 +20,7 @@ import (
 	"ductor/cli"
 )
 
-// errSSH means that ssh has exited. The error text contains its last output.
+// errSSH means that the ssh program has exited. The text of a wrapping error contains its last output.
 var errSSH = errors.New("ssh ended")
 
 const (
@@ -28,8 +28,8 @@ const (
 	maxSSHWords = 4 << 10
 )
 
-// sshCommand returns a command whose standard input and output are a connection to a remote engine. The docker program
-// uses the same command.
+// sshCommand returns a command whose standard input and output connect to a remote engine. The docker program uses the
+// same command.
 func sshCommand(u *url.URL, config string) ([]string, error) {
 	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return nil, errors.New("it names no machine")
@@ -55,7 +55,8 @@ func sshCommand(u *url.URL, config string) ([]string, error) {
 	return append(args, "system", "dial-stdio"), nil
 }
 
-// commandConn is a connection through a program. Its Conn is a socket that is the program's standard input and output.
+// commandConn is a connection through a program. Its Conn is one end of a pair of sockets, the other end of which is
+// the program's standard input and output.
 type commandConn struct {
 	net.Conn
 	cmd   *exec.Cmd
@@ -65,7 +66,7 @@ type commandConn struct {
 	stderr bytes.Buffer // standard error of the program
 }
 
-// dialCommand starts a program. Close ends it.
+// dialCommand starts a program and returns a connection through it. Closing the connection ends the program.
 func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -90,7 +91,7 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errSSH, err), conn.Close())
 	}
-	go func() { // returns when the program exits, which Close causes
+	go func() { // ends when the program exits, at the latest after Close
 		_ = c.cmd.Wait()
 		close(c.ended)
 	}()
@@ -113,7 +114,7 @@ func (c *commandConn) appendStderr(p []byte) {
 	}
 }
 
-// Read returns the program's last error output instead of io.EOF.
+// Read reads from the program. If the program has exited, the error contains its last output on standard error.
 func (c *commandConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
@@ -136,7 +137,7 @@ func (c *commandConn) exitError(err error) error {
 	return err
 }
 
-// Close stops the program, and waits a short time for it to exit.
+// Close ends the program and waits for its exit.
 func (c *commandConn) Close() error {
 	err := c.Conn.Close()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails if the program has exited

@@ -7,35 +7,36 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// State is the state of an image or a container, in words for users.
+// State describes an image or a container in words for users.
 type State string
 
 const (
 	StateThere   State = "there"         // the image exists
-	StateToFetch State = "to be fetched" // the image is missing; ductor fetches it when needed
-	StateToBuild State = "to be built"   // the image is missing; ductor builds it when needed
-	// StateMissing means that the image is missing and ductor must not fetch it. Status then also returns an error.
+	StateToFetch State = "to be fetched" // the image is missing, and ductor will fetch it when needed
+	StateToBuild State = "to be built"   // the image is missing, and ductor will build it when needed
+	// StateMissing means that the image is missing, and the options forbid to fetch it. Status then also returns an
+	// error.
 	StateMissing State = "missing"
-	StateNone    State = "not made yet" // ductor creates the container when needed
+	StateNone    State = "not made yet" // ductor will create the container when needed
 	StateRunning State = "running"
-	StatePaused  State = "paused"  // ductor unpauses the container when needed
-	StateStopped State = "stopped" // ductor starts the container when needed
+	StatePaused  State = "paused"  // ductor will unpause the container when needed
+	StateStopped State = "stopped" // ductor will start the container when needed
 	StateNoRoom  State = "ended for want of memory"
 )
 
-// Status describes a sandbox. Unknown fields are empty.
+// Status describes a sandbox. Fields that are unknown are empty.
 type Status struct {
 	Host     string // address of the engine
 	Version  string // version of the engine
 	OS, Arch string // of the engine's machine
 	Image    string // name of the configured image
 	ImageIs  State
-	Failed   string // why the last attempt to make a missing image failed; may be empty
+	Failed   string // why ductor could not make the missing image; may be empty
 	Is       State  // state of the container
 }
 
-// Status inspects the engine, the image and the container. It creates and starts nothing. If a turn would fail now, it
-// returns an *Error with the reason, and the fields that are known.
+// Status asks the engine about itself, the image and the container. It creates and starts nothing. If a turn would fail
+// now, Status returns an *Error with the reason, and the fields that it knows.
 func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	e, o := l.remote.engine, l.opts
 	s := Status{Host: e.host}

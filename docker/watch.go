@@ -9,9 +9,9 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// pauseWatch closes the connections into a container when the container is paused. Without this, a paused container
-// would look like a thinking agent. If the container stops or is removed, the engine itself closes the connections.
-// Safe for concurrent use.
+// pauseWatch closes the connections into a container when the container is paused. Otherwise, an agent in a paused
+// container would only seem to be thinking. If the container stops or is removed, the engine itself closes the
+// connections. Safe for concurrent use.
 type pauseWatch struct {
 	engine *Engine
 	name   string
@@ -22,7 +22,7 @@ type pauseWatch struct {
 	wg     sync.WaitGroup
 }
 
-// watchConn watches a connection until remove is called for it.
+// watchConn closes c if the container is paused, until remove is called.
 func (w *pauseWatch) watchConn(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *pauseWatch) remove(c net.Conn) {
 	}
 }
 
-// follow reads the engine's events until the stream ends, for example because the engine stops.
+// follow reads the engine's events until ctx ends or the engine stops.
 func (w *pauseWatch) follow(ctx context.Context) {
 	news, errs := w.engine.api.Events(ctx, events.ListOptions{Filters: filters.NewArgs(
 		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("container", w.name),
@@ -69,7 +69,7 @@ func (w *pauseWatch) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
-		_ = c.Close() // its reader finds the reason
+		_ = c.Close() // readers of the connection then find out why
 	}
 }
 

@@ -11,21 +11,21 @@ import (
 // Change is a file that differs between two snapshots.
 type Change struct {
 	Path           string // relative to the working tree
-	Old, New       Blob   // in the two snapshots; see Blob.There for a missing file
-	Added, Removed int    // lines; -1 for binary files
+	Old, New       Blob   // their state in the two snapshots; see Blob.There for a file that does not exist
+	Added, Removed int    // number of lines; -1 for binary files
 }
 
-// Blob is a file's mode and content ID in a snapshot.
+// Blob is the mode and the object ID of a file in a snapshot.
 type Blob struct{ Mode, ID string }
 
 // There reports whether the file exists.
 func (b Blob) There() bool { return b.Mode != "000000" }
 
-// Repository reports whether the path is a nested repository. A snapshot does not contain the files of a nested
-// repository.
+// Repository reports whether this is not a file but a nested repository, such as a submodule. A snapshot does not
+// contain the files of a nested repository.
 func (b Blob) Repository() bool { return b.Mode == "160000" }
 
-// Changes lists the differences between two trees, sorted by path. A rename appears as a deletion and an addition.
+// Changes lists the differences between two trees, sorted by path. It lists a rename as a deletion and an addition.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	if from == to {
 		return nil, nil
@@ -69,7 +69,7 @@ func parseLineCount(count string) int {
 type DiffOptions struct {
 	Path   string // a file or a directory; empty for all
 	Prefix string // added before each path
-	Limit  int64  // in bytes; a longer diff is ErrTooMuch
+	Limit  int64  // greatest size of the diff in bytes; Diff returns ErrTooMuch for a longer diff
 }
 
 // Diff returns the differences between two trees in unified format. It detects renames.
@@ -90,7 +90,7 @@ func (r *Repo) Diff(ctx context.Context, from, to string, o DiffOptions) (string
 	return out, nil
 }
 
-// Head returns the tree of HEAD, or the empty tree if there is no commit yet.
+// Head returns the tree of HEAD, or the empty tree before the first commit.
 func (r *Repo) Head(ctx context.Context) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
 	var exit *ExitError

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors that Commit returns if it commits nothing.
+// Errors of Commit. It has then committed nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -16,9 +16,9 @@ var (
 	ErrNothing    = errors.New("the last commit has it already")
 )
 
-// Commit commits the given changes and nothing else. It uses the user's configured git identity and runs no hooks.
-// Afterwards the index contains the changes, too. Other staged changes stay staged. If the content of a file differs
-// from Change.New, Commit returns a *Differs and commits nothing.
+// Commit commits the given changes and nothing else. It uses the identity that Git is configured with, and runs no
+// hooks. It also adds the changes to the index; other staged changes remain staged. If a file no longer has the content
+// of Change.New, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 	return id, nil
 }
 
-// checkUnchanged returns a *Differs with the files whose content differs from Change.New.
+// checkUnchanged returns a *Differs that names the files whose content differs from Change.New.
 func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	now, err := r.snapshot(ctx, AfterTurn)
 	if err != nil {
@@ -78,9 +78,8 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// knownPaths returns the paths of the changed files that exist in the working tree or in the last commit, each
-// terminated by a zero byte. Git rejects all other paths as unknown. knownPaths returns ErrNothing if no such file
-// exists.
+// knownPaths returns the paths of the changed files, each followed by a zero byte. It omits files that exist neither in
+// the working tree nor in the last commit, because Git rejects such paths. It returns ErrNothing if no path is left.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -102,8 +101,8 @@ func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error)
 	return names.String(), nil
 }
 
-// rejectFiltered returns ErrFilter if git would have to run a filter program, such as LFS, for one of the files. ductor
-// never runs one.
+// rejectFiltered returns ErrFilter if Git would have to run a filter program, such as LFS, for one of the files. ductor
+// never runs filters.
 func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	out, err := r.runOwn(ctx, names, "check-attr", "-z", "--stdin", "filter")
 	if err != nil {
@@ -118,15 +117,15 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes the tree of the last commit with the given files as they are now. It returns ErrNothing if the
-// new tree is the tree of HEAD.
+// writeCommitTree writes a tree that consists of the last commit and the current content of files. head is the last
+// commit, or "". It returns ErrNothing if the last commit has the same tree.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// rejectFiltered misses a filter named "unset": check-attr prints "unset" for files without a filter, too.
-	// Therefore safeSettings disables all filters.
+	// rejectFiltered does not notice a filter that is named "unset", because check-attr also prints "unset" for files
+	// without a filter. So safeSettings disables all filters.
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err
@@ -151,7 +150,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	return tree, nil
 }
 
-// createCommit creates a commit of a tree and moves HEAD to it. It fails if HEAD is no longer at head.
+// createCommit creates a commit and makes HEAD point to it. head is the parent, or "". It fails if HEAD no longer
+// points to head.
 func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	if head != "" {

@@ -1,10 +1,10 @@
-// Package git runs git for ductor's own purposes: worktrees, changes of a turn, and undo. It runs git in the
-// environment of a project's agents and with their rights.
+// Package git runs Git for ductor itself: to create worktrees, to find the changes of a turn, and to undo them. It runs
+// Git in the environment of a project's agents and with their rights.
 //
-// A repository can configure programs that git runs. This package disables all of them: hooks, file system monitors,
-// external diffs, text conversions, filters, signatures, editors and remote protocols. The repository can choose the
-// names of some settings. Therefore the package lists the settings before each command that could run such a program,
-// and disables each setting by its name. Git never fetches and never prompts.
+// A repository can configure programs that Git runs. This package disables all of them: hooks, file system monitors,
+// external diffs, text conversions, filters, signatures, editors and remote protocols. Some of the settings have names
+// that the repository chooses. So before each command that could run such a program, the package lists the settings,
+// and disables each by its name. Git never fetches and never prompts.
 package git
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const commandTimeout = 30 * time.Second
 
-// Environments start processes in the environments of agents. *service.Service implements it.
+// Environments provides the launchers of the environments in which agents run. *service.Service implements it.
 type Environments interface {
 	Launcher(in cli.Sandbox) (cli.Launcher, error)
 }
@@ -31,26 +31,26 @@ type Git struct {
 	envs Environments
 
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex // one per working tree; see lockOf
+	locks map[string]*sync.Mutex // by working tree; see lockOf
 }
 
 // New returns a Git.
 func New(envs Environments) *Git { return &Git{envs: envs, locks: map[string]*sync.Mutex{}} }
 
-// Place is a directory on the host or in a sandbox.
+// Place is a directory on this host or in a sandbox.
 type Place struct {
 	In  cli.Sandbox
 	Dir string
 }
 
-// Run runs git in a directory and returns its output, at most a megabyte.
+// Run runs Git in a directory and returns its output, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross runs a git command that works in other directories besides at. In all of them, it disables programs that
-// the directory's settings configure.
-func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
+// runAcross is Run for a command that also works in otherDirs. It disables the programs that the settings of any of
+// these directories configure.
+func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
 		return "", err
@@ -59,15 +59,15 @@ func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...
 	if err != nil {
 		return "", err
 	}
-	for _, dir := range others {
-		more, _ := listSettingNames(ctx, launcher, dir) // git cannot work in a directory whose settings it cannot list
+	for _, dir := range otherDirs {
+		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git itself cannot work in dir
 		names += more
 	}
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
 		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// listSettingNames returns the names of all settings that apply in a directory.
+// listSettingNames returns the names of all settings that apply in a directory, each followed by a zero byte.
 func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, error) {
 	return execute(ctx, l, command{
 		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: gitEnv(safeSettings("")),
@@ -75,8 +75,8 @@ func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, 
 	})
 }
 
-// hardenArgs adds the options that stop a command such as diff from running external programs. No setting can disable
-// those programs. The options also prevent git from running in submodules, which have settings of their own.
+// hardenArgs adds options to a command such as diff, so that it does not run external programs that no setting can
+// disable. The options also prevent Git from running in submodules, because these have their own settings.
 func hardenArgs(args []string) []string {
 	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
 		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)
@@ -84,7 +84,7 @@ func hardenArgs(args []string) []string {
 	return args
 }
 
-// subsections returns the subsections of a section, without duplicates, from a list of setting names.
+// subsections returns the distinct subsections of a section. listed is a result of listSettingNames.
 func subsections(listed, section string) (names []string) {
 	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(listed, "\x00") {
@@ -97,16 +97,16 @@ func subsections(listed, section string) (names []string) {
 	return names
 }
 
-// hookEvents returns the events for which our commands would run hooks. Since Git 2.55 one setting disables all hooks
-// of an event.
+// hookEvents returns the events for which our commands would run hooks. Since Git 2.55, a single setting can disable
+// all hooks of an event.
 func hookEvents() []string {
 	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit",
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings that disable all programs, as pairs of name and value. They override the repository's
-// settings. listed contains the names of the settings in git's directory: safeSettings disables each filter and each
-// named hook (Git 2.54) in it.
+// safeSettings returns settings, as pairs of name and value, that disable all programs. They override the repository's
+// own settings. listed is a result of listSettingNames: safeSettings disables each filter in it, and each hook that has
+// a name (Git 2.54).
 func safeSettings(listed string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",
@@ -126,7 +126,8 @@ func safeSettings(listed string) []string {
 	return off
 }
 
-// gitEnv returns the agents' environment with the given settings, which are pairs of name and value.
+// gitEnv returns the environment for Git. It contains the variables that agents may see, and the given settings, which
+// are pairs of name and value.
 func gitEnv(settings []string) []string {
 	own := map[string]string{
 		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat",

@@ -15,23 +15,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxOutput limits the output of one command. It is enough for the names of more than 100,000 files.
+// maxOutput limits the output of a command in bytes. It suffices for the names of more than 100,000 files.
 const maxOutput = 64 << 20
 
 // ErrTooMuch means that git printed more than command.limit.
 var ErrTooMuch = errors.New("git printed too much")
 
 type command struct {
-	program string // default: git
+	program string // empty means git
 	args    []string
 	dir     string
 	env     []string
 	input   string
 	timeout time.Duration
-	limit   int64 // of the output, in bytes; more is ErrTooMuch
+	limit   int64 // greatest size of the output in bytes; execute returns ErrTooMuch for more
 }
 
-// execute runs a command until it exits and returns its output. If the command fails it returns an *ExitError.
+// execute runs a command to its end and returns its output. If the exit code is not zero, it returns an *ExitError.
 func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // if input is missing, the exit code shows it
+		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // the exit code shows if input is missing
 		_ = p.Stdin().Close()
 	}()
 	out, err := io.ReadAll(io.LimitReader(p.Stdout(), c.limit+1))
@@ -81,14 +81,14 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	return string(out), nil
 }
 
-// foreignPattern matches git's complaint that another user owns the repository.
+// foreignPattern matches Git's error that another user owns the repository. The group is the repository's directory.
 var foreignPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dubious ownership in repository at '(.*)'`) })
 
 // ExitError is the error of a command that exited with a non-zero code.
 type ExitError struct {
 	What   string
 	Code   int
-	Stderr string // only the end
+	Stderr string // only the end of standard error
 }
 
 func (e *ExitError) Error() string {

@@ -14,12 +14,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Repo is the working tree of a repository. ductor snapshots and restores the files through a shadow git directory
-// inside the repository's git directory. The shadow directory has an index of its own, and attributes that disable
-// every conversion of file contents. So a restored file is identical to the original, byte by byte. Git stores the
-// objects in the repository. Methods wait for each other: all Repos of a working tree share one lock.
+// Repo is the working tree of a repository. Its methods are safe for concurrent use: all Repos of a working tree share
+// a lock.
+//
+// For snapshots, ductor uses a second Git directory inside the repository's own, called the shadow directory. It has
+// its own index, and attributes that disable all conversions of file contents. So a restored file is identical to the
+// original, byte by byte. The objects of snapshots are stored in the repository.
 type Repo struct {
-	Top string // directory of the working tree
+	Top string // top directory of the working tree
 
 	git            *Git
 	launcher       cli.Launcher
@@ -27,8 +29,8 @@ type Repo struct {
 	gitDir         string
 	objects        string
 	mu             *sync.Mutex // shared by all Repos of this working tree
-	excluded       []string    // files that snapshots exclude; each snapshot may add more
-	shadowSettings []string    // settings of commands in the shadow directory; nil before prepareShadow
+	excluded       []string    // files that are not in snapshots; each snapshot may add some
+	shadowSettings []string    // settings for commands in the shadow directory; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -53,7 +55,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 3 { // a path with a line break
+	if len(lines) != 3 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
 	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2],
@@ -70,7 +72,7 @@ func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	return g.locks[key]
 }
 
-// runOwn runs git in the repository itself.
+// runOwn runs Git in the repository itself, not in the shadow directory.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
 	names := ""
 	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
@@ -88,7 +90,7 @@ func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// runShadow runs git in the shadow directory. index is the name of an index file, or "" for the permanent index.
+// runShadow runs Git in the shadow directory. index is the name of an index file there, or "" for the default.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
@@ -106,7 +108,8 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
-// exactSettings returns settings that let git see files exactly as they are, with their modes and links.
+// exactSettings returns safeSettings, and settings with which Git sees files exactly as they are, with their modes and
+// links.
 func exactSettings(listed string) []string {
 	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
 		"core.autocrlf", "false", "core.safecrlf", "false",
@@ -116,11 +119,11 @@ func exactSettings(listed string) []string {
 		"core.logAllRefUpdates", "false")
 }
 
-// attributes of the shadow directory override the attributes of the repository, the working tree and the user.
+// attributes is the attributes file of the shadow directory. It has priority over all other attributes.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory unless it exists. An existing directory may have come with the repository,
-// so runShadow disables the programs in its settings, too.
+// prepareShadow creates the shadow directory if it does not exist. An existing one may come from whoever created the
+// repository. So runShadow also disables the programs in its settings.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil

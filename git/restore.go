@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// ErrInTheWay means that an ignored file blocks the path of a file to restore.
+// ErrInTheWay means that an ignored file is at the path of a file to restore, or at a parent of that path.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error that Commit and Restore return if files changed again after the recorded change.
+// Differs is the error of Commit and Restore if files have changed again since the recorded change.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
 
-// Restore reverts changes: it replaces the New state of each file by its Old state. All other files, the index and HEAD
-// stay as they are. A file that is already in its Old state counts as restored: an earlier process may have restored it
-// before it was killed. If a file is in neither state, Restore changes nothing and returns a *Differs.
+// Restore reverts changes: it replaces each file's New state by its Old state. It does not touch other files, the index
+// and HEAD. A file that already has its Old state counts as restored, because an earlier process may have been killed
+// after restoring it. If a file has neither state, Restore changes nothing and returns a *Differs.
 func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Delete files last, and only files that the restored .gitignore does not ignore. An ignored file may be older than
-	// the turn, which may only have made the file visible to git.
+	// Delete files last, and not if the restored .gitignore ignores them. An ignored file may be older than the turn:
+	// perhaps the turn only changed .gitignore, so that Git noticed the file.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
@@ -43,20 +43,21 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// writeFiles reverts changes in the working tree and returns the resulting tree.
-func (r *Repo) writeFiles(ctx context.Context, now string, changes []Change) (string, error) {
-	goal, err := r.revertedTree(ctx, now, changes)
+// writeFiles reverts changes in the working tree. current is the tree of the current files. writeFiles returns the tree
+// of the files afterwards.
+func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change) (string, error) {
+	goal, err := r.revertedTree(ctx, current, changes)
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.runShadow(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
+	if _, err := r.runShadow(ctx, "", "", "read-tree", "-m", "-u", current, goal); err != nil {
 		return "", fmt.Errorf("write the files: %w", err)
 	}
 	return goal, nil
 }
 
-// splitDeletions separates deletions (later) from the other changes (first). If Restore creates a file at a parent path
-// of a deleted file, the deletion goes into first, because it makes room for the new file.
+// splitDeletions returns changes that create or replace a file as first, and deletions as later. If a new file will be
+// at a parent path of a deleted file, the deletion is in first, too, because it must precede the new file.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
@@ -100,7 +101,7 @@ func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change
 	return some, nil
 }
 
-// Check returns the error with which Restore would reject the changes.
+// Check returns the error that Restore would return for these changes, without restoring anything.
 func (r *Repo) Check(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +109,7 @@ func (r *Repo) Check(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// prepareRestore takes a snapshot and returns the changes that still have to be reverted.
+// prepareRestore takes a snapshot. It returns its tree and the changes that are not reverted yet.
 func (r *Repo) prepareRestore(ctx context.Context, changes []Change) (now string, todo []Change, err error) {
 	if now, err = r.snapshot(ctx, AfterTurn); err != nil {
 		return "", nil, err
@@ -119,7 +120,7 @@ func (r *Repo) prepareRestore(ctx context.Context, changes []Change) (now string
 	return now, todo, r.checkObstacles(ctx, todo)
 }
 
-// pendingChanges returns the changes that still have to be reverted. It returns a *Differs if a file changed again.
+// pendingChanges returns the changes that are not reverted yet. It returns a *Differs if a file has changed again.
 func (r *Repo) pendingChanges(ctx context.Context, now string, changes []Change) (todo []Change, err error) {
 	have, err := r.blobsAt(ctx, now, changes)
 	if err != nil {
@@ -141,7 +142,7 @@ func (r *Repo) pendingChanges(ctx context.Context, now string, changes []Change)
 	return todo, nil
 }
 
-// blobsAt returns the blobs of a tree at the paths of changes.
+// blobsAt returns the blobs in a tree at the paths of changes.
 func (r *Repo) blobsAt(ctx context.Context, tree string, changes []Change) (map[string]Blob, error) {
 	have := map[string]Blob{}
 	for _, c := range changes {
@@ -170,7 +171,8 @@ func (r *Repo) blobsAt(ctx context.Context, tree string, changes []Change) (map[
 	return have, nil
 }
 
-// checkObstacles returns ErrInTheWay if an ignored file blocks the path of a file to restore.
+// checkObstacles returns ErrInTheWay if an ignored file is at the path of a file to restore, or at a parent of that
+// path.
 func (r *Repo) checkObstacles(ctx context.Context, changes []Change) error {
 	for some := range slices.Chunk(changes, 500) {
 		args := []string{"ls-files", "-z", "-o", "-i", "--exclude-standard", "--"}
@@ -194,10 +196,10 @@ func (r *Repo) checkObstacles(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// revertedTree writes a tree with the changes reverted and returns its ID.
+// revertedTree returns a tree in which the changes are reverted.
 func (r *Repo) revertedTree(ctx context.Context, tree string, changes []Change) (string, error) {
 	var input strings.Builder
-	for _, gone := range []bool{true, false} { // remove a directory before a file takes its place
+	for _, gone := range []bool{true, false} { // removals come first, because a file may take the place of a directory
 		for _, c := range changes {
 			if c.Old.There() != gone {
 				input.WriteString(strings.TrimPrefix(c.Old.Mode, "000") + " " + c.Old.ID + "\t" + c.Path + "\x00")

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Limits of uncommitted data in a snapshot.
+// Limits of the files in a snapshot that are in no commit, in bytes.
 const (
-	maxNewFile  = 64 << 20 // bytes of one file; larger files are excluded
-	maxNewTotal = 1 << 30  // bytes of all files
+	maxNewFile  = 64 << 20 // size of a file; snapshots do not contain larger ones
+	maxNewTotal = 1 << 30  // total size; Snapshot returns ErrTooLarge for more
 )
 
 // ErrTooLarge means that a snapshot would exceed maxNewTotal.
@@ -26,13 +26,14 @@ type Moment string
 
 const (
 	BeforeTurn Moment = "before"
-	// AfterTurn includes files that were visible before the turn, even if the turn added them to .gitignore.
+	// AfterTurn also includes files that the turn has added to .gitignore, if the snapshot before the turn contained
+	// them.
 	AfterTurn Moment = "after"
 )
 
-// Snapshot stores the current files and returns their tree: all files that git tracks or would add, with their modes,
-// and links as links. HEAD, the index, the stash and the files stay unchanged. Ignored files and the contents of nested
-// repositories are not included; see Nested.
+// Snapshot stores the current files as a tree and returns its ID. The tree contains all files that Git tracks or would
+// add, with their modes, and links as links. It does not contain ignored files and the contents of nested repositories;
+// see Nested. Snapshot does not change HEAD, the index, the stash and the files.
 func (r *Repo) Snapshot(ctx context.Context, when Moment) (tree string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,17 +71,17 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll updates the shadow index with all current files except the excluded ones.
-func (r *Repo) addAll(ctx context.Context, out []string) error {
+// addAll updates the shadow directory's index to all current files except the excluded ones.
+func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	args := []string{"--no-literal-pathspecs", "add", "-A", "--", "."}
-	for _, name := range out {
+	for _, name := range excluded {
 		args = append(args, ":(exclude,top,literal)"+name)
 	}
 	_, err := r.runShadow(ctx, "", "", args...)
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(err.Error(), "index.lock") { // left by a killed process: no other process writes this index
+	if strings.Contains(err.Error(), "index.lock") { // left by a killed process; no other process uses this index
 		_, _ = execute(ctx, r.launcher, command{
 			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
@@ -90,12 +91,12 @@ func (r *Repo) addAll(ctx context.Context, out []string) error {
 	return err
 }
 
-// maxUnborn limits the number of nested repositories without a commit. Git refuses to add such a repository, and
-// everything else in the same command.
+// maxUnborn limits how many nested repositories without a commit Snapshot can exclude. Git refuses to add such a
+// repository, and with it all other files in the same command.
 const maxUnborn = 8
 
-// unbornIn returns the nested repository that made git add fail because it has no commit. It returns "" if the error
-// has another cause.
+// unbornIn returns the nested repository without a commit because of which git add failed. It returns "" if git add
+// failed for another reason.
 func unbornIn(err error) string {
 	var exit *ExitError
 	if !errors.As(err, &exit) {
@@ -109,7 +110,8 @@ func unbornIn(err error) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// syncTrackedIgnored makes the shadow index track exactly those ignored files that the repository tracks.
+// syncTrackedIgnored changes the shadow directory's index, so that it contains those ignored files that the repository
+// tracks, and no others.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -z -c -i --exclude-standard"
 	theirs, err := r.runOwn(ctx, "", strings.Fields(list)...)
@@ -134,7 +136,7 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	return err
 }
 
-// subtract returns the names that are in list but not in other. Each name is terminated by a zero byte.
+// subtract returns the names that are in list but not in other. A zero byte follows each name.
 func subtract(list, other string) string {
 	has := map[string]bool{}
 	for name := range strings.SplitSeq(other, "\x00") {
@@ -149,8 +151,8 @@ func subtract(list, other string) string {
 	return out.String()
 }
 
-// findTooLarge returns the new files that are too large for a snapshot. It returns ErrTooLarge if the uncommitted files
-// together exceed maxNewTotal.
+// findTooLarge returns the new files that exceed maxNewFile. It returns ErrTooLarge if all other new files together
+// exceed maxNewTotal.
 func (r *Repo) findTooLarge(ctx context.Context) (large []string, err error) {
 	listed, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "--exclude-standard")
 	if err != nil {
@@ -185,8 +187,8 @@ func (r *Repo) totalSize(names string) (sum int64) {
 	return sum
 }
 
-// Touched reports whether the working tree changed after since. It compares the modification times of all files that
-// git tracks or would add, and of their directories. The time of a directory changes if an entry is created or deleted.
+// Touched reports whether the working tree has changed since the given time. It compares the modification times of all
+// files that Git tracks or would add, and of their directories, whose time changes when a file is created or deleted.
 func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 	listed, err := r.runOwn(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
 	if err != nil {
@@ -207,7 +209,7 @@ func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 	return false, nil
 }
 
-// Nested lists the nested repositories in a snapshot: initialized submodules and others.
+// Nested lists the directories of the nested repositories in a snapshot, including submodules.
 func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err error) {
 	listed, err := r.runOwn(ctx, "", "ls-tree", "-r", "-z", "--full-tree", tree)
 	if err != nil {
@@ -221,16 +223,17 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 	return dirs, nil
 }
 
-// Keep creates a ref that protects a tree from garbage collection. Commands that list branches and tags do not show it.
+// Keep creates a ref, so that garbage collection does not delete the tree. Commands that list branches and tags do not
+// show the ref.
 func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 	_, err := r.runOwn(ctx, "", "update-ref", refPrefix+name, tree)
 	return err
 }
 
-// refPrefix precedes the names of snapshots.
+// refPrefix is the prefix of the refs that Keep creates.
 const refPrefix = "refs/ductor/"
 
-// Kept returns the tree that Keep stored under a name, or "" if there is none.
+// Kept returns the tree for which Keep created the ref name. It returns "" if the ref does not exist.
 func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", refPrefix+name)
 	var exit *ExitError
@@ -240,7 +243,7 @@ func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(tree), err
 }
 
-// Forget deletes refs. It ignores missing ones.
+// Forget deletes refs that Keep created. It ignores missing ones.
 func (r *Repo) Forget(ctx context.Context, names ...string) error {
 	var input strings.Builder
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Worktrees lists the worktrees of a directory's repository, the main one first.
+// Worktrees lists the worktrees of the repository to which a directory belongs. The first is the main one.
 func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree, error) {
 	out, err := g.Run(ctx, at, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
@@ -47,8 +47,8 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	return all, nil
 }
 
-// AddWorktree checks out a branch in a new directory. A missing branch starts at origin's branch of the same name, or
-// else at the current commit of the directory at.
+// AddWorktree checks out a branch in a new directory dir. If the branch does not exist, AddWorktree creates it: at the
+// remote branch origin/BRANCH, or else at the commit that is checked out in at.Dir.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
@@ -69,8 +69,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Check out the files in a separate command. A setting can apply to the new worktree alone, and only a Run in that
-	// worktree disables it.
+	// Check out the files in a separate command. Some settings may apply only in the new worktree, and only a Run there
+	// disables them.
 	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
 		return errors.Join(err, undo)
@@ -84,8 +84,8 @@ func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
 	return out != "", err
 }
 
-// RemoveWorktree removes a worktree and keeps its branch. It returns ErrDirtyWorktree if the worktree contains
-// uncommitted changes, unless changes is orchestrator.DropChanges.
+// RemoveWorktree removes a worktree, but not its branch. If the worktree contains uncommitted changes, it returns
+// ErrDirtyWorktree, unless changes is orchestrator.DropChanges.
 func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
 	args := []string{"worktree", "remove", "--", dir}
 	if changes == orchestrator.DropChanges {

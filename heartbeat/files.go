@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Files returns a Dataset of the regular files in a directory and its subdirectories. It neither follows nor removes
-// links.
+// Files returns a Dataset of the regular files in a directory and its subdirectories. It ignores links.
 func Files(dir string) Items {
 	return Items{List: func(ctx context.Context) ([]Item, error) { return listFiles(ctx, dir) }}
 }
@@ -45,7 +44,7 @@ func listFiles(ctx context.Context, dir string) ([]Item, error) {
 	return all, nil
 }
 
-// removeFile removes a file below dir, and directories that become empty.
+// removeFile removes a file below dir, and its parent directories if they are empty then.
 func removeFile(dir, file string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// submitRetry is the pause before the scheduler resubmits an order that the orchestrator did not accept.
+// submitRetry is the pause before the scheduler tries again to submit a turn.
 const submitRetry = 15 * time.Second
 
-// advanceRuns advances every open run, the oldest first, and returns the runs that are still open. If one run fails,
-// advanceRuns continues with the others.
+// advanceRuns advances all open runs, the oldest first, and returns the runs that are then still open. An error of one
+// run does not affect the others.
 func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, error) {
 	runs, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a run held by NotBefore does not delay a run that a user starts
-		case r.State == orchestrator.RunAsked: // the turn ended: the next run does not wait for the chat
+			ahead[r.Job] = true // a run that waits for NotBefore does not delay a run that a user starts
+		case r.State == orchestrator.RunAsked: // the turn has ended, so the next run need not wait for the chat
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Result.Notified {
@@ -54,7 +54,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	return left, errors.Join(errs...)
 }
 
-// advanceRun advances a run as far as possible now.
+// advanceRun performs all steps of a run that are possible now: it submits the turn, records its end, or reports it.
 func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	st, err := s.opts.Store.Job(ctx, r.Job)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 	return s.notify(ctx, r)
 }
 
-// submitTurn submits the turn of a waiting run. If ductor crashes before the store records the submission, the next
-// process submits the same turn ID again, which has no effect.
+// submitTurn submits the turn of a waiting run. If ductor crashes before this is stored, its next process submits the
+// same turn ID again, which has no effect.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -87,12 +87,12 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		if r.NotBefore.Sub(now) <= longestHold {
 			return r, nil
 		}
-		// The clock was set back by more than longestHold: do not wait any longer.
+		// The clock was set back by more than longestHold, so do not wait any longer.
 		r.NotBefore = now
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // store the hold, so that this run delays no other run
+		return r, s.opts.Store.MoveRun(ctx, r) // once it is stored, this run does not block other runs
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err
@@ -117,7 +117,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// order returns the order that a run submits.
+// order returns the order that submits the turn of a run.
 func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
@@ -135,7 +135,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	if skipsSame(j, r) {
 		o.Wants.Known = st.Digest
 	}
-	if r.Cause == orchestrator.CauseManual { // the user waits for the answer
+	if r.Cause == orchestrator.CauseManual {
 		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
@@ -144,17 +144,17 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	return o
 }
 
-// skipsSame reports whether the chat shows a repeated answer only once. It always shows the answer of a manual run, of
-// a webhook (each call is another event) and of a retry after a failure.
+// skipsSame reports whether the chat shows an answer only if it differs from the last one. The chat shows every answer
+// of a run that a user started, of a webhook (because each call is a different event), and of a retry after a failure.
 func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 	return r.Cause != orchestrator.CauseManual && j.Kind != orchestrator.JobHook && r.Attempt == 1
 }
 
-// longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
+// longestHold is the longest time that a run may wait: for the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd returns the end of the quiet hours, and whether r must wait until then. Only runs of webhooks wait here:
-// scheduled runs are postponed when they are stored, and manual runs never wait.
+// quietEnd returns the end of the quiet hours, and whether the run must wait for it. Only runs of webhooks wait here.
+// Scheduled runs were already delayed when they were stored, and runs that a user starts never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
@@ -162,7 +162,7 @@ func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time
 	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 }
 
-// inUse reports whether a proactive prompt has to wait for a turn of its conversation.
+// inUse reports whether the run of a proactive prompt must wait, because its conversation has a turn.
 func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error) {
 	if j.Kind != orchestrator.JobHeartbeat {
 		return false, nil
@@ -174,13 +174,13 @@ func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error)
 	return busy, nil
 }
 
-// delayRun delays a run by submitRetry. It does not store the delay.
+// delayRun returns the run with a delay of submitRetry. It does not store the delay.
 func delayRun(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 	r.NotBefore = now.Add(submitRetry)
 	return r
 }
 
-// checkTurn checks the turn of a run, and ends the run once the turn has ended.
+// checkTurn ends a run if its turn has ended.
 func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -211,8 +211,8 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 }
 
-// retry schedules the next attempt of a failed run. Callers do not retry a turn that a crash interrupted, since it may
-// have had effects.
+// retry schedules the next attempt of a failed run. It must not be called for a turn that a crash interrupted, because
+// that turn may have had effects.
 func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
@@ -243,7 +243,7 @@ func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r 
 	return s.endRun(ctx, r, orchestrator.RunDone, result)
 }
 
-// endRun stores the end of a run and the result of its job.
+// endRun stores that a run has ended, with the result of its job.
 func (s *Scheduler) endRun(ctx context.Context, r orchestrator.JobRun, state orchestrator.JobRunState,
 	result orchestrator.JobResult) (orchestrator.JobRun, error) {
 	ended := r

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Items is a Dataset that removes single Items, the longest unused first.
+// Items is a Dataset that consists of single Items. It removes the least recently used Items first.
 type Items struct {
-	// List returns all items. If it fails, it returns the items that it found and the error.
+	// List returns all items. If it fails, it returns the error and the items that it found.
 	List func(context.Context) ([]Item, error)
-	// InUse returns a time. Trim removes no item that was used after this time, because the item may still be in use. A
-	// nil InUse protects no item.
+	// InUse returns a time: Trim removes no item that was used after it, because such an item may still be in use. If
+	// InUse is nil, Trim may remove all items.
 	InUse func() time.Time
 }
 
@@ -21,11 +21,11 @@ type Items struct {
 type Item struct {
 	Used  time.Time
 	Bytes int64
-	// Remove removes the item. It returns ErrInUse if the item is in use; Trim does not count that as a failure.
+	// Remove removes the item. If the item is in use, Remove returns ErrInUse, which Trim does not report as an error.
 	Remove func(context.Context) error
 }
 
-// ErrInUse means that an Item is in use and was not removed.
+// ErrInUse means that an Item was not removed because it is in use.
 var ErrInUse = errors.New("it is in use")
 
 // Plan implements Dataset.
@@ -56,7 +56,7 @@ func (s Items) Trim(ctx context.Context, c Cutoff) (TrimStats, error) {
 	return t, errors.Join(errs...)
 }
 
-// selectOld returns the items to remove. It counts these items and the remaining ones.
+// selectOld returns the items to remove, and counts removed and remaining items.
 func (s Items) selectOld(all []Item, c Cutoff) (gone []Item, t TrimStats) {
 	slices.SortFunc(all, func(a, b Item) int { return a.Used.Compare(b.Used) })
 	t.LeftItems = int64(len(all))

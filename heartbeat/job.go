@@ -18,13 +18,14 @@ import (
 
 // Limits of a job.
 const (
-	// MostMissed limits the missed runs of a job with MissedAll. Only the latest ones get a run.
+	// MostMissed is the greatest number of missed runs that a job with MissedAll makes up for. These are the latest
+	// ones.
 	MostMissed = 100
 	// MaxBackoff limits the pause before a retry.
 	MaxBackoff = 6 * time.Hour
-	// MostJobs limits the jobs that users add in one conversation.
+	// MostJobs is how many jobs users can add in a conversation.
 	MostJobs = 50
-	// MostJobsOfUser limits the jobs that a user adds in all conversations.
+	// MostJobsOfUser is how many jobs a user can add in all conversations together.
 	MostJobsOfUser = 100
 
 	maxName   = 64
@@ -55,7 +56,7 @@ func sameJob(a, b orchestrator.Job) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// validate validates a job with defaults. Its errors are sentences for the job's author.
+// validate checks a job whose defaults are set. Its errors are sentences for the user who wrote the job.
 func validate(j orchestrator.Job) error {
 	switch {
 	case j.Conversation.Chat == 0:

@@ -159,8 +159,8 @@ func (s *Scheduler) DeleteJob(ctx context.Context, id orchestrator.JobID, by orc
 	return err
 }
 
-// recordChange records a user's change of a job in the audit, unless err is set. It returns the status of the job for
-// the chat.
+// recordChange records in the audit log that a user changed a job, and returns the job's status for the chat. If err is
+// not nil, it only returns err.
 func (s *Scheduler) recordChange(ctx context.Context, what string, by orchestrator.Press, st orchestrator.JobStatus,
 	err error) (orchestrator.JobStatus, error) {
 	if st, err = s.showResult(st, err); err != nil || s.opts.Audit == nil {
@@ -168,15 +168,15 @@ func (s *Scheduler) recordChange(ctx context.Context, what string, by orchestrat
 	}
 	entry := orchestrator.AuditEntry{At: s.now(), What: orchestrator.AuditJob, Conversation: by.Conversation,
 		By: by.Person, Agent: st.Job.Agent, Tool: what, Title: st.Job.Name, Reason: st.Job.When}
-	// Only log a failed record, since the change itself is already stored.
+	// Only log this error, because the change itself is already stored.
 	if err := s.opts.Audit(context.WithoutCancel(ctx), entry); err != nil {
 		s.log.Error("record the audit", "what", entry.What, "err", err)
 	}
 	return st, nil
 }
 
-// validated returns a job with its defaults and an absolute directory. It returns an *orchestrator.BadJob if the
-// directory is outside the roots or the time limit is too long.
+// validated returns a job with its defaults and an absolute directory. It returns an *orchestrator.BadJob if agents may
+// not work in the directory, or if the time limit is too long.
 func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	p := s.opts.Lang.Of(j.Conversation.Chat)
 	if stale := s.opts.Stale; stale > 0 && j.Timeout >= stale {
@@ -195,10 +195,10 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	return withDefaults(j), nil
 }
 
-// badJob converts an error into a sentence for the chat.
+// badJob converts an error of validation to an error for the chat.
 func badJob(err error) error { return &orchestrator.BadJob{Why: sentence(err)} }
 
-// sentence returns the text of an error with a capital letter and a period.
+// sentence returns the text of an error with a capital letter and a full stop.
 func sentence(err error) string {
 	why := err.Error()
 	if why != "" {
@@ -210,7 +210,7 @@ func sentence(err error) string {
 	return why
 }
 
-// showResult returns the result of show, or an empty status if err is not nil.
+// showResult returns show(st), or err if it is not nil.
 func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -218,7 +218,8 @@ func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrat
 	return s.show(st), nil
 }
 
-// show converts the times of a status to the job's time zone, and the schedule to words. A paused job has no next run.
+// show returns a status for the chat: with times in the job's time zone, and the schedule in words. A paused job gets
+// no next time.
 func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := s.knownZone(st.Job)
 	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
@@ -235,7 +236,7 @@ func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	return st
 }
 
-// scheduleText returns the schedule of a job in words, or "" for a webhook's job.
+// scheduleText returns the schedule of a job in words. It returns "" for a job that a webhook starts.
 func scheduleText(p lang.Printer, j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add validates and stores a job. It sets the creation time and a missing ID. It returns an
-// *orchestrator.BadJob if the job is invalid.
+// Add stores a new job. It sets the creation time, and the ID if that is empty. It returns an *orchestrator.BadJob if
+// the job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,9 +23,10 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 	return s.save(ctx, withDefaults(j))
 }
 
-// Edit changes a job of the conversation with f and recomputes its next time. It ignores changes of the ID, kind,
-// conversation and creation time. If f returns an error, the job stays unchanged. Edit returns
-// orchestrator.ErrJobConfigured for a job of the configuration.
+// Edit calls f to change a job of the conversation, and stores the result. It ignores changes of the ID, kind,
+// conversation and creation time. If the schedule has changed, Edit computes the next time. If f returns an error, the
+// job remains unchanged. Jobs in the configuration cannot be edited: for them, Edit returns
+// orchestrator.ErrJobConfigured.
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
@@ -43,7 +44,7 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	}
 	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation,
 		st.Job.Created
-	// These rights were granted only for the previous prompt and schedule.
+	// The user granted these rights only for the previous prompt and schedule.
 	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) {
 		j.Rights = orchestrator.Rights{}
 	}
@@ -54,13 +55,13 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	return s.save(ctx, j)
 }
 
-// Pause stops a job of the conversation from starting runs until Resume. Waiting runs still run.
+// Pause prevents a job of the conversation from starting new runs until Resume. Runs that already wait still run.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, true)
 }
 
-// Resume reactivates a paused job from its next time on. Times during the pause do not count as missed.
+// Resume ends the pause of a job. Times during the pause do not count as missed.
 func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, false)
@@ -78,7 +79,7 @@ func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchest
 	return s.save(ctx, st.Job)
 }
 
-// Delete deletes a job of the conversation. Its running turn continues.
+// Delete deletes a job of the conversation. If a turn of the job is running, it continues.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +93,12 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 	return s.opts.Store.DeleteJob(ctx, id)
 }
 
-// RunNow runs a job of the conversation, even if the job is paused or in quiet hours. The run starts as soon as the
-// job's open runs have ended. If an earlier call used the same key, RunNow returns the run of that call and
-// orchestrator.ErrRepeated. A webhook's job runs with its last payload; RunNow returns ErrNotCalled if it has none.
+// RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run waits for the
+// job's open runs.
+//
+// key identifies the user's request: if an earlier call had the same key, RunNow returns the run of that call and
+// orchestrator.ErrRepeated. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there is
+// none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
@@ -124,7 +128,7 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	return r, err
 }
 
-// lastCall returns the prompt of a webhook's last delivery, or ErrNotCalled.
+// lastCall returns the prompt of a webhook's last delivery. It returns ErrNotCalled if there is none.
 func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string, error) {
 	runs, err := s.opts.Store.Runs(ctx, id, orchestrator.MostQueuedRuns)
 	if err != nil {
@@ -147,7 +151,7 @@ func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([
 	return slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Conversation != in }), nil
 }
 
-// Runs returns the last runs of a conversation's job, the newest first.
+// Runs returns the last runs of a job in the conversation, the newest first.
 func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	limit int) ([]orchestrator.JobRun, error) {
 	if _, err := s.Get(ctx, id, in); err != nil {
@@ -156,8 +160,8 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 	return s.opts.Store.Runs(ctx, id, limit)
 }
 
-// Sync stores the jobs of the configuration: it adds new ones, updates changed ones and deletes missing ones, by name.
-// A job that a user paused stays paused. If a job is invalid, Sync stores nothing.
+// Sync stores the jobs in the configuration, which it identifies by their names. It adds new jobs, updates changed ones
+// and deletes missing ones. A job that a user has paused remains paused. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,14 +206,14 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
 	if there && sameJob(j, old.Job) {
-		return nil // saving would recompute the next time and lose missed runs
+		return nil // saving would compute the next time again, and lose missed runs
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// saveUnchanged stores a job with an unchanged schedule. It does not change the next time, so that an edited prompt
-// loses no run.
+// saveUnchanged stores a job whose schedule has not changed. It does not change the next time, so that no run is lost
+// if a user only edits the prompt.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
@@ -221,7 +225,7 @@ func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// save stores a job with defaults and its next time.
+// save stores a job whose defaults are set, and computes its next time.
 func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	next, err := s.next(j)
 	if err != nil {
@@ -234,8 +238,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and returns its next time. It returns zero for a configured or paused one-time job whose time
-// has passed.
+// next validates a job and returns its next time. If the only time of a job has passed, next returns an error, but zero
+// if the job is configured or paused.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err
@@ -254,7 +258,7 @@ func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-// Get returns a job of a conversation. It returns orchestrator.ErrNoJob for an unknown ID, and
+// Get returns a job of the conversation. It returns orchestrator.ErrNoJob if the job does not exist, and
 // orchestrator.ErrElsewhere if it belongs to another conversation.
 func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {

@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// notify reports the end of a run to the chat.
+// notify shows the end of a run in the chat.
 func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
-	st, err := s.opts.Store.Job(ctx, r.Job) // includes the result of the run
+	st, err := s.opts.Store.Job(ctx, r.Job) // contains the result of the run
 	if err != nil {
 		return r, err
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// Same is 0 if the message of Shown shows a newer, different answer.
+	// If Same is 0, the message of Shown shows a newer, different answer.
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:
@@ -33,7 +33,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	return r, nil
 }
 
-// sameNote returns the note that the answer is unchanged, with the time.
+// sameNote returns the note that the answer is the same as before, with the time.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	at := s.moment(st.Job, r.Ended)
@@ -43,7 +43,7 @@ func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) s
 	return p.Text("job.same-on", at)
 }
 
-// title returns the first line of a run in the chat: its job, and whether it is late or a retry.
+// title returns the first line of a run's message. It contains the name of the job, and marks a late run or a retry.
 func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(j.Conversation.Chat)
 	parts := []string{symbol(j) + " " + j.Name}

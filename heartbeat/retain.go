@@ -8,42 +8,41 @@ import (
 	"time"
 )
 
-// Limits configures how much data to keep: no data that is older than Age, and no more than the newest Bytes. 0 means
-// no limit.
+// Limits configures how much data remains: none that is older than Age, and at most the newest Bytes. 0 means no limit.
 type Limits struct {
 	Age   time.Duration
 	Bytes int64
 }
 
-// Cutoff is Limits at a certain time. Data older than Before is removed, and then the oldest data until at most Bytes
-// are left. A zero Before or 0 Bytes means no limit.
+// Cutoff is Limits relative to a certain time. Data that is older than Before is removed. Then the oldest data is
+// removed until at most Bytes remain. A zero Before, or 0 Bytes, means no limit.
 type Cutoff struct {
 	Before time.Time
 	Bytes  int64
 }
 
-// TrimStats counts the data that Trim removes, and the data that remains.
+// TrimStats counts the data that Trim removes (Items, Bytes) and the data that remains (LeftItems, LeftBytes).
 type TrimStats struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
 }
 
-// CountRemoved moves items from the remaining data to the removed data. Negative numbers move them back.
+// CountRemoved counts remaining items as removed. Negative numbers undo that.
 func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Removes reports whether Trim must remove an item that was last used at this time. t counts the items that Trim has
-// already removed.
+// Removes reports whether Trim must remove an item. used is when the item was last used. t counts the data that Trim
+// has removed so far.
 func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
-// Dataset stores data that grows until Retention trims it, such as uploads. Safe for concurrent use.
+// Dataset is data that grows until Retention removes some of it, such as uploads. Safe for concurrent use.
 type Dataset interface {
-	// Plan returns the result of Trim without removing anything.
+	// Plan returns the result that Trim would have, without removing anything.
 	Plan(ctx context.Context, c Cutoff) (TrimStats, error)
-	// Trim removes the data. If it fails, it returns the error and counts the data that it removed before.
+	// Trim removes the data that c excludes. If it fails, it returns the error and counts the removed data.
 	Trim(ctx context.Context, c Cutoff) (TrimStats, error)
 }
 
@@ -54,7 +53,7 @@ type RetentionRule struct {
 	Limits  Limits
 }
 
-// Retention removes data that is too old or too large. All fields are required.
+// Retention removes data that exceeds its limits, at regular intervals. All fields are required.
 type Retention struct {
 	Rules  func() []RetentionRule // returns the current rules
 	Now    func() time.Time
@@ -62,14 +61,14 @@ type Retention struct {
 	Every  time.Duration // interval between rounds
 }
 
-// RetentionResult is the result of one Dataset.
+// RetentionResult is the result of a round for one Dataset.
 type RetentionResult struct {
 	Name string
 	TrimStats
-	Err error // the failure of this dataset, which does not affect the others
+	Err error // an error of this Dataset does not affect the others
 }
 
-// DryRun returns what Trim would remove now, so that users can check it. It changes nothing.
+// DryRun returns the result that Trim would have, without removing anything.
 func (r Retention) DryRun(ctx context.Context) []RetentionResult {
 	return r.round(ctx, Dataset.Plan)
 }
@@ -102,7 +101,7 @@ func (l Limits) cutoffAt(now time.Time) Cutoff {
 	return c
 }
 
-// Run runs a round immediately and then at each interval until ctx is done.
+// Run runs a round at once, and then at each interval until ctx is done.
 func (r Retention) Run(ctx context.Context) {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()

@@ -20,52 +20,50 @@ type Options struct {
 	Runner   Runner
 	Notifier Notifier
 	Now      func() time.Time // the wall clock
-	Zone     *time.Location   // of jobs without a zone; default: time.Local
-	Lang     *lang.Choices    // for messages about runs
+	Zone     *time.Location   // default time zone of jobs; nil means time.Local
+	Lang     *lang.Choices    // languages of the messages about runs
 	NewID    func() string
 	Logger   *slog.Logger
-	// Directory returns the absolute path of a directory, or an error if jobs must not work there; see
-	// conversation.Engine.Directory. Only jobs with a directory need it.
+	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
+	// conversation.Engine.Directory. It may be nil if no job has a directory.
 	Directory func(path string) (string, error)
-	// Stale is the age at which a turn counts as stale. Time limits of jobs must be shorter. 0 means never.
+	// Stale is the age at which running turns are ended; see Sweep. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration
-	// Audit records what users do with jobs. nil records nothing.
+	// Audit records which jobs users change. nil records nothing.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
-	// Poll is the longest time between two reads of the clock. The default is 15 seconds.
+	// Poll is the longest time until the scheduler reads the clock again. 0 means 15 seconds.
 	Poll time.Duration
 }
 
 const (
-	// grace is how late a run may be and still count as on time.
+	// grace is how late a run may be to count as on time.
 	grace = 2 * time.Minute
-	// busyPoll is the longest time between two reads of the clock while turns of jobs are running. Poke ends the wait
-	// early.
+	// busyPoll replaces Poll while turns of jobs are running. Poke ends the wait early.
 	busyPoll = 2 * time.Second
 )
 
-// setBack is how far the clock must go back before the scheduler recomputes the next times. Smaller steps are
-// corrections of the clock. In both cases no run happens twice.
+// setBack is how far the clock must be set back before the scheduler computes the next times again. It does not react
+// to smaller corrections. In neither case does a run happen twice.
 const setBack = time.Hour
 
-// Scheduler runs jobs when they are due, and lets users manage them. Safe for concurrent use: a mutex serializes its
-// operations.
+// Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use.
 type Scheduler struct {
 	opts Options
 	log  *slog.Logger
 	poke chan struct{}
-	mu   sync.Mutex // held during store writes and calls of the runner, never during a turn
+	mu   sync.Mutex // held while writing to the store or calling the runner, but not during a turn
 }
 
-// New returns a Scheduler. It starts no jobs before Run.
+// New returns a Scheduler. It starts no runs before Run is called.
 func New(opts Options) *Scheduler {
 	opts.Zone, opts.Poll = cmp.Or(opts.Zone, time.Local), cmp.Or(opts.Poll, 15*time.Second)
 	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1)}
 }
 
-// now returns the wall clock without its monotonic part, which stops while the machine sleeps.
+// now returns the wall clock without its monotonic reading, because the monotonic clock stops while the machine sleeps.
 func (s *Scheduler) now() time.Time { return s.opts.Now().Round(0) }
 
-// Run runs jobs until ctx is done. Submitted turns then continue; the next process records their ends.
+// Run starts runs until ctx is done. Submitted turns then continue, and the next process of ductor records their ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(s.Tick(ctx))
@@ -78,7 +76,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// Poke makes Run tick immediately, because a turn ended or a job changed. It never blocks.
+// Poke makes Run call Tick at once, because a turn has ended or a job has changed. It does not block.
 func (s *Scheduler) Poke() {
 	select {
 	case s.poke <- struct{}{}:
@@ -86,7 +84,7 @@ func (s *Scheduler) Poke() {
 	}
 }
 
-// Tick does everything that is due and returns the time until the next tick, at most Options.Poll. Run calls it.
+// Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls it.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +132,7 @@ func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	return schedule.Zone(j.Zone)
 }
 
-// knownZone returns the time zone of a job, or the default one if this machine does not know the job's zone.
+// knownZone returns the time zone of a job. If this machine does not know that zone, it returns the default.
 func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
 	if loc, err := s.zone(j); err == nil {
 		return loc
@@ -142,7 +140,7 @@ func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
 	return s.opts.Zone
 }
 
-// plan returns the schedule of a job, or nil if a webhook starts it.
+// plan returns the schedule of a job. It returns nil for a job that a webhook starts.
 func (s *Scheduler) plan(j orchestrator.Job) (schedule.Schedule, error) {
 	if j.Kind == orchestrator.JobHook {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 type JobSettings struct {
 	Enabled bool                        `toml:"enabled" default:"true"`
 	Prompt  string                      `toml:"prompt"`
-	In      orchestrator.ConversationID `toml:",inline"` // zero: the private chat of the owner
+	In      orchestrator.ConversationID `toml:",inline"` // zero means the private chat of the user who set up the bot
 	orchestrator.JobTiming
 	orchestrator.JobTurn
 }
@@ -33,7 +33,7 @@ type Settings struct {
 	Prompt  string                      `toml:"prompt" default:"Look whether there is anything that I should know."`
 	OKWord  string                      `toml:"ok_word" default:"HEARTBEAT_OK"`
 	Session string                      `toml:"session" default:"own" check:"own|shared"`
-	In      orchestrator.ConversationID `toml:",inline"` // zero: the private chat of the owner
+	In      orchestrator.ConversationID `toml:",inline"` // zero means the private chat of the user who set up the bot
 	Rights  orchestrator.Rights         `toml:",inline"`
 	orchestrator.QuietHours
 }

@@ -8,30 +8,29 @@ import (
 	"ductor/cli"
 )
 
-// Runs lists and ends the runs of agents on the host and in containers. internal/app connects it to the
+// Runs lists the agents' runs on this host and in containers, and can end them. internal/app implements it with a
 // service.Registry.
 type Runs interface {
 	List() []cli.RunInfo
-	// EndStale ends an overdue run with all its processes. It returns false if the run is not running. It does not wait
-	// for the end.
+	// EndStale starts to end the run of a turn, with all its processes. It returns false if the run is not running.
 	EndStale(turn cli.TurnID) bool
 }
 
-// Sweep ends runs that are too old. It compares wall clocks, so the time of a suspend counts. The turn's card shows
-// that its run was ended and offers to run it again. All fields are required.
+// Sweep ends runs that are older than Age. It compares wall clocks, so it includes time in which the machine was
+// suspended. The turn's card then reports the end, and offers to run the turn again. All fields are required.
 type Sweep struct {
 	Runs   Runs
 	Now    func() time.Time
 	Logger *slog.Logger
 	Every  time.Duration // interval between sweeps
-	Age    time.Duration // maximum age of a run
+	Age    time.Duration // greatest age of a run
 }
 
-// Run sweeps at each interval until ctx is done.
+// Run ends old runs at each interval until ctx is done.
 func (s Sweep) Run(ctx context.Context) {
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
-	logged := map[cli.TurnID]bool{} // runs that are being ended
+	logged := map[cli.TurnID]bool{} // turns whose end was logged
 	for {
 		select {
 		case <-ctx.Done():
@@ -46,7 +45,7 @@ func (s Sweep) sweep(logged map[cli.TurnID]bool) (ending map[cli.TurnID]bool) {
 	now := s.Now().Round(0)
 	ending = map[cli.TurnID]bool{}
 	for _, i := range s.Runs.List() {
-		// Call EndStale in every sweep until the run is gone: the run may take a while to end, or need a second call.
+		// Call EndStale again until the run is gone, because one call may not suffice.
 		if now.Sub(i.Started.Round(0)) <= s.Age || !s.Runs.EndStale(i.Turn) {
 			continue
 		}

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Language is a language of the catalogue, with the name that Telegram uses: "en", "de" or "zh".
+// Language is a language of the texts, as Telegram names it: "en", "de" or "zh".
 type Language string
 
-// AsTelegram selects the language that Telegram reports for a user.
+// AsTelegram means that the user has chosen no language, so that the language that Telegram reports applies.
 const AsTelegram Language = ""
 
-// Languages returns the languages of the catalogue, the fallback first.
+// Languages returns all languages. The first is used for languages without texts.
 func Languages() []Language { return []Language{"en", "de", "zh"} }
 
-// Name returns the language's own name.
+// Name returns the language's name in the language itself.
 func (l Language) Name() string {
 	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
 }
 
-// Match returns the language for a tag as Telegram sends it, such as "de" or "zh-hans". It returns English if the
-// catalogue lacks the language.
+// Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". It returns English for other
+// languages.
 func Match(tag string) Language {
 	base, _ := language.Make(tag).Base()
 	for _, l := range Languages() {
@@ -34,11 +34,11 @@ func Match(tag string) Language {
 	return Languages()[0]
 }
 
-// Choice is the language of a user or group, by its Telegram id.
+// Choice contains the languages of a user or a group.
 type Choice struct {
 	ID     int64
-	Chosen Language // with /language; AsTelegram if none
-	Heard  Language // last language that Telegram reported for the user, or for the last user who wrote in the group
+	Chosen Language // chosen with /language, or AsTelegram
+	Heard  Language // last reported by Telegram for the user, or for a user who wrote in the group
 }
 
 func (c Choice) of() Language {
@@ -48,25 +48,24 @@ func (c Choice) of() Language {
 	return c.Heard
 }
 
-// Store stores choices.
 type Store interface {
 	Languages(ctx context.Context) ([]Choice, error)
 	SaveLanguage(ctx context.Context, c Choice) error
 }
 
-// Choices stores the language of each chat. A private chat has the id and the language of its user. The language of a
-// group is the language chosen with /language, or else the language of the last user who wrote to the bot. A nil
-// *Choices always returns English. Choices is safe for concurrent use.
+// Choices knows the language of each chat. A private chat has the language of its user. A group has the language that
+// was chosen with /language, or else the language of the last user who wrote to the bot. A nil *Choices always returns
+// English. Safe for concurrent use.
 type Choices struct {
 	store    Store
-	fallback int64 // the user whose language is used for unknown chats
+	fallback int64 // ID of the user whose language unknown chats have
 
 	mu     sync.Mutex
 	all    map[int64]Choice
 	tagged map[string]Language // cached results of Match
 }
 
-// OpenChoices reads the stored choices. Unknown chats get the language of owner, or English if owner is 0.
+// OpenChoices reads the stored choices. Unknown chats have the language of the user owner, or English if owner is 0.
 func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error) {
 	all, err := store.Languages(ctx)
 	if err != nil {
@@ -95,7 +94,7 @@ func (c *Choices) In(chat int64) Language {
 	return c.all[c.fallback].of()
 }
 
-// Chosen returns the language that was chosen in a chat with /language.
+// Chosen returns the language that was chosen in a chat with /language, or AsTelegram.
 func (c *Choices) Chosen(chat int64) Language {
 	if c == nil {
 		return AsTelegram
@@ -105,13 +104,13 @@ func (c *Choices) Chosen(chat int64) Language {
 	return c.all[chat].Chosen
 }
 
-// Choose sets and stores the language of a chat.
+// Choose stores that a language was chosen in a chat.
 func (c *Choices) Choose(ctx context.Context, chat int64, l Language) error {
 	return c.change(ctx, chat, func(choice *Choice) { choice.Chosen = l })
 }
 
-// Hear stores the language that Telegram reports for a user who writes in a chat. If the store fails, the new language
-// counts until the process ends.
+// Hear records the language that Telegram reports for a user who writes in a chat. If storing it fails, it is used
+// until the process ends.
 func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error {
 	if c == nil {
 		return nil
@@ -130,7 +129,7 @@ func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error 
 	return c.change(ctx, chat, func(choice *Choice) { choice.Heard = of })
 }
 
-// match is Match with a cache. The caller holds mu.
+// match returns Match(tag), with a cache. The caller holds mu.
 func (c *Choices) match(tag string) Language {
 	l, known := c.tagged[tag]
 	if !known {
@@ -140,13 +139,13 @@ func (c *Choices) match(tag string) Language {
 	return l
 }
 
-// change changes a choice, and stores it if it differs.
-func (c *Choices) change(ctx context.Context, id int64, with func(*Choice)) error {
+// change changes a choice with f, and stores the result if it is different.
+func (c *Choices) change(ctx context.Context, id int64, f func(*Choice)) error {
 	c.mu.Lock()
 	was := c.all[id]
 	now := was
 	now.ID = id
-	with(&now)
+	f(&now)
 	c.all[id] = now
 	c.mu.Unlock()
 	if now == was {

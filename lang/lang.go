@@ -1,5 +1,5 @@
-// Package lang contains all texts that users read in a chat: one file for each screen in en, de and zh, and a Printer
-// that fills in their values.
+// Package lang contains all texts that users read in a chat. Each of the directories en, de and zh has one file for
+// each screen. A Printer fills in the values of a text.
 package lang
 
 import (
@@ -19,17 +19,16 @@ import (
 //go:embed en/*.toml de/*.toml zh/*.toml
 var files embed.FS
 
-// Key names a text: "menu.close" is the text "close" of the file menu.toml.
+// Key identifies a text: "menu.close" is the text "close" in the file menu.toml.
 type Key string
 
-// Printer returns the texts of the catalogue in one language. The zero value uses English. It is safe for concurrent
-// use.
+// Printer returns texts in one language. The zero value uses English. Safe for concurrent use.
 type Printer struct {
 	of *texts
 }
 
-// texts holds the texts of one language. It reads a file on the first use of its texts, because most chats never show
-// most screens.
+// texts contains the texts of one language. It reads a file when a text in it is first used, because most processes
+// need few of them.
 type texts struct {
 	lang    Language
 	mu      sync.RWMutex
@@ -44,12 +43,12 @@ var catalogue = func() map[Language]*texts {
 	return all
 }()
 
-// Printer returns the Printer of a language, or the English one if the catalogue lacks the language.
+// Printer returns the Printer of a language. For languages without texts, it returns the English one.
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
-// Text returns the text of a key, with args in its placeholders. If the text has placeholders, the key must be a
-// constant: a test compares the placeholders with the arguments. Numbers are formatted for the language: 12,345 in
-// English. Pass a number that is a name, such as a process id, as a string. An unknown key is its own text.
+// Text returns a text with args in its placeholders. If the text has placeholders, key must be a constant, because a
+// test compares the placeholders with the arguments. Numbers are formatted for the language, such as 12,345 in English.
+// So numbers that are names, such as process IDs, must be passed as strings. For an unknown key, Text returns the key.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
@@ -59,7 +58,7 @@ func (p Printer) Text(key Key, args ...any) string {
 	return of.screen(screen).Sprintf(string(key), args...)
 }
 
-// screen returns the printer for the texts of one file.
+// screen returns the printer for the texts of the file name.toml.
 func (t *texts) screen(name string) *message.Printer {
 	t.mu.RLock()
 	p := t.screens[name]
@@ -76,8 +75,8 @@ func (t *texts) screen(name string) *message.Printer {
 	return p
 }
 
-// read reads the texts of one file. A text is a string, or a table of plural forms, from which its first argument
-// selects.
+// read reads the texts of a file. A text is a string or a table of plural forms. The first argument of the text selects
+// the plural form.
 func read(l Language, screen string) *message.Printer {
 	tag := language.Make(string(l))
 	c := catalog.NewBuilder(catalog.Fallback(tag))
@@ -87,7 +86,7 @@ func read(l Language, screen string) *message.Printer {
 	}
 	var texts map[string]any
 	if err := toml.Unmarshal(data, &texts); err != nil {
-		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the catalogue is embedded, so this is a bug
+		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the file is embedded, so this is a bug
 	}
 	for name, text := range texts {
 		if err := c.Set(tag, screen+"."+name, messageOf(text)); err != nil {
@@ -97,7 +96,7 @@ func read(l Language, screen string) *message.Printer {
 	return message.NewPrinter(tag, message.Catalog(c))
 }
 
-// messageOf converts a text of the catalogue.
+// messageOf converts a text from a file.
 func messageOf(text any) catalog.Message {
 	forms, isPlural := text.(map[string]any)
 	if !isPlural {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// List joins the parts of a list into one line.
+// List joins texts to a list in one line.
 func (p Printer) List(parts ...string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")
@@ -28,7 +28,7 @@ func (p Printer) Elapsed(d time.Duration) string {
 	return p.Text("quantity.hours-minutes", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Rounded formats a duration in its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
+// Rounded formats a duration with its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
 func (p Printer) Rounded(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -41,7 +41,7 @@ func (p Printer) Rounded(d time.Duration) string {
 	return p.Text("quantity.days", int(d.Hours()/24))
 }
 
-// Span formats a duration that a user chose, in all its units: "15 min", "2 h", "1 h 30 min".
+// Span formats a duration that a user has chosen, with all its units: "15 min", "2 h", "1 h 30 min".
 func (p Printer) Span(d time.Duration) string {
 	var parts []string
 	if n := d / time.Hour; n > 0 {
@@ -56,7 +56,7 @@ func (p Printer) Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Size formats the size of a file: "12 B", "3.5 kB" or "20.0 MB".
+// Size formats a number of bytes: "12 B", "3.5 kB" or "20.0 MB".
 func (p Printer) Size(bytes int64) string {
 	switch {
 	case bytes < 1<<10:
@@ -76,7 +76,8 @@ func (p Printer) Date(t time.Time) string { return t.Format(p.Text("quantity.dat
 // Weekday formats a time within a week: "Mon 15:04".
 func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
 
-// Clock formats a time within a week: as "15:04" if it is at most half a day from now, otherwise as Weekday does.
+// Clock formats a time within a week. If the time is at most 12 hours from now, the result is like "15:04"; otherwise
+// Clock returns the result of Weekday.
 func (p Printer) Clock(t, now time.Time) string {
 	if t.Sub(now).Abs() > 12*time.Hour {
 		return p.Weekday(t)

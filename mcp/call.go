@@ -13,27 +13,28 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of calls.
+// Limits of calls. Sizes are in bytes.
 const (
-	maxCalls         = 200       // in one turn
-	maxArguments     = 256 << 10 // bytes
-	maxResult        = 128 << 10 // bytes
+	maxCalls         = 200       // calls in one turn
+	maxArguments     = 256 << 10 // size of the arguments
+	maxResult        = 128 << 10 // size of the result
 	progressInterval = 5 * time.Second
-	titleBytes       = 200 // of the title in the audit
+	titleBytes       = 200 // size of a call's title in the audit log
 )
 
-// toolset is the set of tools of one client.
+// toolset is the set of tools that one client gets.
 type toolset struct {
 	s      *Server
 	caller caller
 	server *sdk.Server
 }
 
-// call is the turn that calls a tool. For a client outside of turns, orchestrator.Outsiders creates a substitute.
+// call is the turn that calls a tool. For a call of an outside client, orchestrator.Outsiders creates a substitute for
+// the turn.
 type call = orchestrator.ActiveTurn
 
-// registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes
-// a call in one line for the audit.
+// registerTool registers a tool. do performs a call: the agent sees the text or the error that it returns. title
+// describes a call in one line, for the audit log.
 func registerTool[In any](t *toolset, name, description string, title func(In) string,
 	do func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
@@ -65,7 +66,7 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call. It returns an error if more than maxCalls calls have the same period; see turnUsage.period.
+// countCall counts a call. It returns an error after more than maxCalls calls in this period; see turnUsage.
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +82,7 @@ func (s *Server) countCall(c call, period string) error {
 	return nil
 }
 
-// audit records a call after it was made. If recording fails, audit only logs the error, because the call has already
-// happened.
+// audit records a call after it was made. It only logs an error, because the call has already happened.
 func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure error) {
 	entry := orchestrator.AuditEntry{
 		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation,
@@ -98,8 +98,8 @@ func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure
 	}
 }
 
-// progress regularly notifies the client that a call is still running, so that the client does not time out. It does
-// nothing unless the client asked for progress. stop ends the notifications.
+// progress tells the client at intervals that a call is still running, so that the client does not time out. It does
+// nothing if the client did not ask for that. stop ends the notifications.
 func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -115,7 +115,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// An error means that the client is gone. Then the call fails, too.
+				// An error means that the client is gone. The call then fails, too.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

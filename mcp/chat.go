@@ -24,9 +24,9 @@ func (t *toolset) register() {
 
 // Limits of messages and questions. Sizes are in bytes.
 const (
-	maxMessage  = 32 << 10 // one message
-	maxSent     = 64 << 10 // all messages of a turn
-	maxQuestion = 3000     // bytes of a question
+	maxMessage  = 32 << 10 // size of a message
+	maxSent     = 64 << 10 // size of all messages of a turn
+	maxQuestion = 3000     // size of a question
 	maxOptions  = 10
 	maxOption   = 60 // an option is the text of a button
 	maxCaption  = 1000
@@ -61,8 +61,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds tools for particular clients. Gemini ignores every tool named ask_user, because Gemini has its own tool of
-// that name. Under ductor, Gemini does not use its own tool.
+// adapt adds a tool for Gemini. Gemini ignores ask_user of any server, because it has a tool of its own with that name.
+// It does not use its own tool under ductor.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")
@@ -86,7 +86,7 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	return "It is on its way to the chat.", nil
 }
 
-// countSent counts the bytes of a turn's messages. It returns an error if they exceed the limit.
+// countSent counts n bytes of a message. It returns an error if all messages of the turn together exceed the limit.
 func (s *Server) countSent(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ type sendFile struct {
 	Caption string `json:"caption,omitempty" jsonschema:"a text below the file"`
 }
 
-// sendFile sends a file of the project into the chat. Each call sends the file again.
+// sendFile sends a file of the project to the chat. If it is called twice, the file is sent twice.
 func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, error) {
 	place, err := t.s.opts.Place(ctx, c.Turn)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of consulting.
+// Limits of questions to other models.
 const (
-	maxConsults = 8 // questions to models in one turn
+	maxConsults = 8 // questions in one turn
 )
 
-// Consults asks models questions outside of turns, and runs the agents to which a turn delegates work. *consult.Engine
+// Consults asks models questions outside of turns, and runs agents to which a turn delegates work. *consult.Engine
 // implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
@@ -29,7 +29,7 @@ type Consults interface {
 		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 
-// FindModel resolves a model's name among the models of an environment. Its error lists the alternatives.
+// FindModel finds the model with a name among the models of an environment. Its error lists the models that exist.
 type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
 
 type consultWith struct {
@@ -61,7 +61,7 @@ func (t *toolset) addConsult() {
 		func(in groupThink) string { return strings.Join(in.Models, ", ") + ": " + in.Question }, t.groupThink)
 }
 
-// modelName joins the names of an agent and a model for FindModel.
+// modelName joins the names of an agent and a model, in the form that FindModel expects.
 func modelName(agent, model string) string {
 	if rest, again := strings.CutPrefix(model, agent); again && (rest == "" || rest[0] == '/' || rest[0] == ' ') {
 		return model
@@ -69,7 +69,7 @@ func modelName(agent, model string) string {
 	return strings.TrimSpace(agent + " " + model)
 }
 
-// question returns the validated question of a call, without a model.
+// question checks the arguments of a call and returns the question that they describe. The caller sets the model.
 func (t *toolset) question(ctx context.Context, c call, text, session string,
 	files []string) (q orchestrator.ConsultQuestion, err error) {
 	if !c.Turn.Prompt.Rights.OfListed() {
@@ -87,13 +87,13 @@ func (t *toolset) question(ctx context.Context, c call, text, session string,
 	return q, err
 }
 
-// Limits of context files.
+// Limits of the files that accompany a question.
 const (
 	maxContextFiles = 20
-	maxContext      = 128 << 10 // bytes of all files together
+	maxContext      = 128 << 10 // size of all files together, in bytes
 )
 
-// contextFiles reads the files that go with a question.
+// contextFiles reads the files that accompany a question.
 func (t *toolset) contextFiles(ctx context.Context, c call, paths []string) (all orchestrator.ContextFiles, err error) {
 	if len(paths) == 0 {
 		return all, nil
@@ -155,8 +155,8 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 		cmp.Or(in.Session, string(answer.Session)), leftOut(answer), more), nil
 }
 
-// leftOut returns a note about the entries of the session that did not fit into the question. It returns "" if all of
-// them did.
+// leftOut returns a note that a part of the session's history did not fit into the question. It returns "" if all of it
+// did.
 func leftOut(a orchestrator.ConsultAnswer) string {
 	if a.LeftOut == 0 {
 		return ""
@@ -164,7 +164,8 @@ func leftOut(a orchestrator.ConsultAnswer) string {
 	return fmt.Sprintf("; %d earlier entries of the session did not fit and were shortened or left out", a.LeftOut)
 }
 
-// groupThink asks the models concurrently. It skips models that fail, as long as two answer.
+// groupThink asks several models at the same time. If a model fails, it uses the answers of the others, provided that
+// two have answered.
 func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
 	if len(in.Models) < 2 || len(in.Models) > orchestrator.GroupMost {
 		return "", fmt.Errorf("a group has 2 to %d models", orchestrator.GroupMost)
@@ -207,7 +208,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	return b.String(), nil
 }
 
-// countConsults counts a turn's questions to models. It returns an error if they exceed the limit.
+// countConsults counts n questions to models. It returns an error if the turn has asked too many.
 func (s *Server) countConsults(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *Server) countConsults(c call, n int) error {
 	return nil
 }
 
-// notAnswered returns the reason why a model did not answer, worded for an agent.
+// notAnswered returns the error for the calling agent if a model did not answer.
 func notAnswered(err error) error {
 	switch failure := (*cli.Failure)(nil); {
 	case errors.As(err, &failure):

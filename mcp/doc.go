@@ -1,7 +1,11 @@
-// Package mcp serves ductor's tools to the agents of conversations through the Model Context Protocol. With them agents
-// send messages and files, ask the user, schedule prompts, read sessions and delegate work to other agents.
+// Package mcp provides ductor's tools to agents through the Model Context Protocol. With these tools, an agent can send
+// messages and files to the chat, ask the user, schedule prompts, read sessions, and delegate work to other agents.
 //
-// An agent starts `ductor mcp`, which connects it to the socket of the running ductor (package relay). A token
-// identifies the conversation and the agent. A call is valid only while that agent runs a turn there, and has that
-// turn's rights. A client outside of turns has a token of its own (relay.CreateGrant) and acts for the owner.
+// An agent starts `ductor mcp`, which connects it to the socket of the running ductor; see package relay. A token
+// identifies the conversation and the agent. The agent can call tools only while it runs a turn in the conversation,
+// and a call has the rights of that turn.
+//
+// A user can also connect other MCP clients, such as an editor. They are called outside clients, because they call
+// tools without a turn. Each has its own token (relay.CreateGrant), and acts for the user who set up the bot, called
+// the owner.
 package mcp

@@ -14,27 +14,27 @@ import (
 	"ductor/orchestrator"
 )
 
-// Outside configures clients outside of turns.
+// Outside configures outside clients; see the package comment.
 type Outside struct {
 	Turns orchestrator.Outsiders
 	Guard statesocket.Guard
-	Owner func() orchestrator.PersonID // the user for whom they act; 0 if there is none
+	Owner func() orchestrator.PersonID // the user for whom they act, or 0
 }
 
-// outsideWindow is the period for which an Outsider has the limits of one turn.
+// outsideWindow is the length of a period for outside clients. In each period, an outside client has the limits of one
+// turn.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
 
-// outsiders contains the connections of clients outside of turns.
+// outsiders contains the connections of outside clients.
 type outsiders struct {
 	mu     sync.Mutex
 	closed bool
-	ends   map[*context.CancelFunc]int // ends a connection; the value is the number of its token
+	ends   map[*context.CancelFunc]int // maps a function that ends a connection to the number of its token
 }
 
-// add records a connection until the caller calls remove. If EndOutside was called before, add ends the connection
-// immediately.
+// add adds a connection until the caller calls remove. After EndOutside, it ends the connection at once.
 func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,18 +49,18 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections whose token numbers satisfy of.
-func (o *outsiders) end(of func(number int) bool) {
+// end ends the connections for whose token numbers match returns true.
+func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for end, number := range o.ends {
-		if of(number) {
+		if match(number) {
 			(*end)()
 		}
 	}
 }
 
-// EndOutside ends the connections of clients outside of turns, with their calls, and rejects new ones.
+// EndOutside ends the connections of all outside clients with their calls. It makes the server reject new ones.
 func (s *Server) EndOutside() {
 	s.outside.mu.Lock()
 	s.outside.closed = true
@@ -68,8 +68,8 @@ func (s *Server) EndOutside() {
 	s.outside.end(func(int) bool { return true })
 }
 
-// revoked returns a function that reports whether a token was revoked. If the tokens cannot be read, the function
-// always returns true.
+// revoked returns a function that reports whether the token with a number was revoked. If the tokens cannot be read,
+// the function always returns true.
 func (s *Server) revoked() (func(number int) bool, error) {
 	grants, err := relay.Grants(s.opts.Dir)
 	return func(number int) bool {
@@ -77,7 +77,7 @@ func (s *Server) revoked() (func(number int) bool, error) {
 	}, err
 }
 
-// endRevoked ends the connections whose tokens were revoked, with their calls.
+// endRevoked ends the connections with tokens that were revoked, and their calls.
 func (s *Server) endRevoked() {
 	revoked, err := s.revoked()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) endRevoked() {
 	s.outside.end(revoked)
 }
 
-// checkToken returns ErrToken if the token of a client outside of turns was revoked.
+// checkToken returns ErrToken if the token of an outside client was revoked.
 func (s *Server) checkToken(c caller) error {
 	revoked, err := s.revoked()
 	if err == nil && revoked(c.outsider.Number) {
@@ -95,7 +95,7 @@ func (s *Server) checkToken(c caller) error {
 	return err
 }
 
-// identify returns the caller at the other end of a connection.
+// identify checks the token in hello and returns the caller to which it belongs.
 func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	if !relay.IsGrant(hello.Token) {
 		return s.keys.caller(hello.Token)
@@ -116,8 +116,8 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	return caller{o.Conversation(), o.Agent(), o}, nil
 }
 
-// enter returns the context of a client's connection. The caller calls leave when the connection ends. For a client
-// outside of turns, the context also ends when its token is revoked or EndOutside is called.
+// enter returns a context for the connection of a client. The caller calls leave when the connection ends. For an
+// outside client, the context also ends when its token is revoked, or when EndOutside is called.
 func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.isOutside() {
@@ -132,8 +132,8 @@ func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave 
 	return ctx, leave, nil
 }
 
-// open returns the turn of a call and counts the call. For a client outside of turns it creates a substitute for the
-// turn. The caller calls end after the call.
+// open counts a call and returns the turn that makes it. For an outside client, it creates a substitute for the turn.
+// The caller must call end after the call.
 func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err error) {
 	if !c.isOutside() {
 		turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
@@ -157,10 +157,10 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 	return turn, end, nil
 }
 
-// isOutside reports whether a client outside of turns makes a call.
+// isOutside reports whether an outside client makes the call.
 func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
 
-// has returns the beginning of a sentence about the usage of a call's turn, such as "this turn has".
+// has returns the start of a sentence about the calls of a turn or an outside client, such as "this turn has".
 func has(c call) string {
 	if isOutside(c) {
 		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())
@@ -168,18 +168,18 @@ func has(c call) string {
 	return "this turn has"
 }
 
-// shown returns the turn of a call, with the conversation in which users see it; see ConversationID.Shown.
+// shown returns the turn of a call, but with the conversation in which users see it; see ConversationID.Shown.
 func shown(c call) orchestrator.Turn {
 	turn := c.Turn
 	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()
 	return turn
 }
 
-// byline returns the name of a client outside of turns, a colon and then. It precedes everything that the client sends.
-// byline returns "" for a turn.
-func byline(c call, then string) string {
+// byline returns the name of an outside client, followed by a colon and separator. Users see it before everything that
+// the client sends. For the turn of an agent, byline returns "".
+func byline(c call, separator string) string {
 	if !isOutside(c) {
 		return ""
 	}
-	return string(c.Turn.Agent) + ":" + then
+	return string(c.Turn.Agent) + ":" + separator
 }

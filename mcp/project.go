@@ -15,12 +15,12 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of count_project_tokens.
+// Limits of the tool count_project_tokens.
 const (
-	maxFiles      = 20_000  // files
-	maxFileSize   = 2 << 20 // bytes of one file
+	maxFiles      = 20_000
+	maxFileSize   = 2 << 20 // size of a file in bytes
 	maxRead       = 256 << 20
-	binaryPrefix  = 8 << 10 // a NUL in this many bytes at the beginning marks a binary file
+	binaryPrefix  = 8 << 10 // a file with a zero in its first bytes, this many, counts as binary
 	maxTopEntries = 40
 )
 
@@ -35,11 +35,11 @@ func (t *toolset) addProject() {
 		func(in countTokens) string { return in.Path }, countProject)
 }
 
-// tokenCount is the result of count_project_tokens.
+// tokenCount is the result of the tool count_project_tokens.
 type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64
-	top                    map[string]int // tokens by first element of the path
+	top                    map[string]int // tokens by the first element of the path
 	truncated              bool
 }
 
@@ -83,7 +83,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	return sum.String(), nil
 }
 
-// countFile counts a file. It skips large and binary files.
+// countFile counts the tokens of a file. It skips large and binary files.
 func (c *tokenCount) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	info, err := d.Info()
 	if err != nil || info.Size() > maxFileSize {

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxPrompt limits the prompt of a job in bytes, because an approval shows all of it.
+// maxPrompt limits the prompt of a job in bytes, because the user must read all of it to allow the job.
 const maxPrompt = 4000
 
 type schedule struct {
@@ -41,7 +41,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 		return "", jobError(err)
 	}
 	asked := approval(c, "schedule", st.Job.When, in.Prompt, struct {
-		When   string `json:"when"` // in words
+		When   string `json:"when"` // the schedule in words
 		Line   string `json:"schedule"`
 		Prompt string `json:"prompt"`
 		Name   string `json:"name,omitempty"`
@@ -60,7 +60,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	return fmt.Sprintf("The job %q runs %s; next at %s.", st.Job.Name, st.Job.When, st.Next), nil
 }
 
-// job returns the validated job of a call.
+// job checks the arguments of a call and returns the job that they describe.
 func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	line, zone, err := t.s.opts.Jobs.ReadSchedule(in.When, "")
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	})
 }
 
-// jobError converts an error of orchestrator.Jobs into a text for an agent.
+// jobError returns an error of orchestrator.Jobs as a text for the agent.
 func jobError(err error) error {
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return bad
@@ -81,19 +81,20 @@ func jobError(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns an approval request for the user. The request shows first as its first line, then text, then the
-// other fields of input. same lists the fields of input that repeat the first line in another form.
-func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
-	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
-		Detail: first + "\n\n" + text}
+// approval returns a request for the user's approval. The user sees heading as a line of its own, then text, then the
+// other fields of input. repeated lists fields that the user need not see, because they contain the heading in another
+// form.
+func approval(c call, tool, heading, text string, input any, repeated ...string) cli.ApprovalAsked {
+	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(heading+": "+text, titleBytes),
+		Detail: heading + "\n\n" + text}
 	raw, err := json.Marshal(input)
-	if err != nil { // cannot fail for structs of strings
+	if err != nil { // cannot happen with structs of strings
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw
-	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: same}
+	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: repeated}
 	for _, l := range cli.Leaves(raw) {
-		if l.Value == first || l.Value == text {
+		if l.Value == heading || l.Value == text {
 			read.Said[l.Name] = l.Value
 		}
 	}

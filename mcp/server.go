@@ -23,26 +23,26 @@ import (
 // Name is the name of this tool server in agents' configurations.
 const Name = cli.OwnServer
 
-// Options configures a Server. All fields but Jobs and Consults are required.
+// Options configures a Server. All fields except Jobs and Consults are required.
 type Options struct {
-	Dir      string // state directory with the socket and the token key
-	Version  string // shown to agents
+	Dir      string // state directory, with the socket and the key of tokens
+	Version  string // ductor's version; agents see it
 	Turns    orchestrator.ActiveTurns
 	Chat     Chat
 	Audit    Audit
 	Sessions orchestrator.Sessions
 	Steps    orchestrator.Steps
-	Jobs     orchestrator.Jobs // nil: no schedule tool
+	Jobs     orchestrator.Jobs // nil means no tool for schedules
 	Files    orchestrator.FileSender
-	// Place returns the place of a turn's files.
+	// Place returns where the files of a turn are.
 	Place func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
 	// ReadFile reads a file of a project; see orchestrator.Files.
 	ReadFile  func(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error)
-	Consults  Consults // nil: no tools that use other models
+	Consults  Consults // nil means no tools for other models
 	FindModel FindModel
 	Roles     Roles
 	Outside   Outside
-	Patience  time.Duration // maximum duration of a call
+	Patience  time.Duration // greatest duration of a call
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -50,7 +50,7 @@ type Options struct {
 
 // Chat sends messages to a chat.
 type Chat interface {
-	// SendFor sends a Markdown text on behalf of a turn's agent. When it returns, the message is stored.
+	// SendFor sends a Markdown text in the name of a turn's agent. When it returns, the message is stored.
 	SendFor(ctx context.Context, t orchestrator.Turn, text string) error
 }
 
@@ -59,7 +59,7 @@ type Audit interface {
 	RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
 
-// Server serves the agents of all conversations. Safe for concurrent use.
+// Server serves the agents of all conversations, and outside clients. Safe for concurrent use.
 type Server struct {
 	opts    Options
 	keys    keys
@@ -68,18 +68,18 @@ type Server struct {
 	mu       sync.Mutex
 	calls    map[orchestrator.ConversationID]turnUsage
 	greeting int                                 // connections that have not sent a valid token yet
-	joined   map[orchestrator.ConversationID]int // connections with a token
+	joined   map[orchestrator.ConversationID]int // connections that have, by conversation
 	outside  outsiders
 }
 
-// turnUsage is the usage of one turn, or of a client outside of turns within outsideWindow.
+// turnUsage counts the calls of a turn, or of an outside client in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn, or start of the window
+	period                 string // ID of the turn, or start of the period
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
 
-// Open returns a Server. Run it with Serve.
+// Open returns a Server. Serve then runs it.
 func Open(o Options) (*Server, error) {
 	k, err := openKeys(o.Dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func Open(o Options) (*Server, error) {
 		outside: outsiders{ends: map[*context.CancelFunc]int{}}}, nil
 }
 
-// Token returns the token for an agent of a conversation.
+// Token returns the token with which an agent of a conversation connects.
 func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
 	return s.keys.token(caller{Conversation: in, Agent: agent})
 }
@@ -104,7 +104,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) { s.ServeConn(ctx, conn) })
 }
 
-// helloTimeout and helloBytes limit a client's first line.
+// Limits of the first line that a client sends.
 const (
 	helloTimeout = 30 * time.Second
 	helloBytes   = 64 << 10
@@ -113,14 +113,14 @@ const (
 // Limits of connections.
 const (
 	maxGreeting = 64 // connections that have not sent a valid token yet
-	maxJoined   = 32 // of the agents in one conversation
+	maxJoined   = 32 // connections of the agents in one conversation
 )
 
 var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one",
 	maxJoined)
 
 // countConnection counts a new connection until the caller calls done. It returns false if too many connections have
-// not sent a token.
+// not sent a valid token yet.
 func (s *Server) countConnection() (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,8 @@ func (s *Server) countConnection() (done func(), ok bool) {
 	}), true
 }
 
-// joinConversation counts a connection of a conversation until the caller calls leave.
+// joinConversation counts a connection of a conversation until the caller calls leave. It returns an error if the
+// conversation has too many.
 func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// An error means that the connection is closed. Then ReadSlice fails, too.
+	// An error means that the connection is closed. ReadSlice then fails, too.
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -207,20 +208,20 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// refuse sends the reason for rejecting a client. Then it reads until the client disconnects: closing the connection
-// earlier could discard the reason.
+// refuse tells a client why it was rejected, and reads until the client disconnects. If the connection were closed
+// earlier, the client might not receive the reason.
 func (s *Server) refuse(conn net.Conn, why error) {
 	raw, err := json.Marshal(relay.Refusal{Refused: why.Error()})
 	if err != nil {
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // Write notices errors
+	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // on an error, Write fails, too
 	if _, err := conn.Write(append(raw, '\n')); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}
 }
 
-// instructions returns the text that introduces the tools to a client's model.
+// instructions returns a text that describes the tools to the client's model.
 func instructions(c caller) string {
 	if c.isOutside() {
 		return "Tools of ductor, which has coding agents work on the user's machine, and reaches the user by chat on " +
@@ -230,8 +231,8 @@ func instructions(c caller) string {
 		"Use them when the user asks for it, or when you cannot go on without the user."
 }
 
-// serveClient serves an authenticated client. A client that already sent initialize to the previous process continues
-// its session.
+// serveClient serves a client that has sent a valid token. client is not nil if the client has already sent initialize
+// to the previous process of ductor; it then continues its session.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
 	client *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}

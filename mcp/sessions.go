@@ -14,15 +14,15 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of reading sessions.
+// Limits for agents that read sessions.
 const (
 	maxSessions     = 50
 	defaultSessions = 20
 	maxTurns        = 50
 	defaultTurns    = 10
-	turnTokens      = 600  // tokens of one question or answer
-	maxTools        = 40   // tools of one entry
-	toolBytes       = 2000 // bytes of the arguments of one tool
+	turnTokens      = 600  // tokens of a question or an answer
+	maxTools        = 40   // tools of an entry
+	toolBytes       = 2000 // bytes of a tool's arguments
 )
 
 type listSessions struct {
@@ -55,12 +55,12 @@ func (t *toolset) addSessions() {
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
-// limitOrDefault returns n limited to most, or usual if the agent did not set n.
-func limitOrDefault(n, usual, most int) int {
+// limitOrDefault returns n, but at most limit. If n is 0, because the agent has set no number, it returns fallback.
+func limitOrDefault(n, fallback, limit int) int {
 	if n <= 0 {
-		return usual
+		return fallback
 	}
-	return min(n, most)
+	return min(n, limit)
 }
 
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
@@ -68,7 +68,7 @@ func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (st
 		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions)})
 }
 
-// findSessions lists sessions that the user of a turn may read.
+// findSessions lists the sessions that match q and that the turn's user may read.
 func (t *toolset) findSessions(ctx context.Context, c call, q orchestrator.SessionQuery) (string, error) {
 	scope, err := t.s.opts.Sessions.Scope(ctx, c.Turn)
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *toolset) findSessions(ctx context.Context, c call, q orchestrator.Sessi
 	return describeFound(found, more, c), nil
 }
 
-// describeFound lists sessions, one on each line.
+// describeFound describes each session in one line.
 func describeFound(found []orchestrator.FoundSession, more bool, c call) string {
 	var b strings.Builder
 	for _, s := range found {
@@ -126,7 +126,7 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 		s.Created.UTC().Format(time.RFC3339), s.Totals.Messages, s.Totals.Tokens)
 	shown, size := 0, len(head)
 	texts := make([]string, len(entries))
-	for i, entry := range slices.Backward(entries) { // start with the newest; older entries may not fit
+	for i, entry := range slices.Backward(entries) { // the newest first, because older ones may not fit
 		steps, err := t.s.opts.Steps.StepsOf(ctx, entry.Prompt.Conversation, entry.ID)
 		if err != nil {
 			return "", fmt.Errorf("load the tools of an entry: %w", err)
@@ -144,7 +144,7 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 	return head + strings.Join(texts, ""), nil
 }
 
-// describeEntry describes an entry of a session with its tools and their arguments.
+// describeEntry describes an entry of a session, with its tools and their arguments.
 func describeEntry(e orchestrator.Turn, steps []orchestrator.Step) string {
 	kind := cmp.Or(string(e.Entry.Kind), "turn")
 	if e.Entry.Role != "" {
@@ -182,7 +182,7 @@ func describeStep(s orchestrator.Step) string {
 	return text
 }
 
-// sessionError returns the same error for a missing session and for a session that the user may not read.
+// sessionError returns an error for the agent. It does not reveal whether a session that the user may not read exists.
 func sessionError(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
 		return errors.New("there is no such session that the user may read; list_sessions lists them")

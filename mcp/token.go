@@ -18,19 +18,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// caller is the identity in a token.
+// caller identifies the client that a token belongs to.
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
-	outsider     orchestrator.Outsider       // the client, if it is outside of turns; keys.token ignores it
+	outsider     orchestrator.Outsider       // set for an outside client; not part of a token
 }
 
 func (c caller) isOutside() bool { return c.outsider.Number > 0 }
 
-// ErrToken means that a token was not issued by ductor.
+// ErrToken means that ductor did not create a token, or that the token was revoked.
 var ErrToken = errors.New("the token is not valid")
 
-// keys issues and verifies tokens. The key is stored in a file, so that tokens stay valid when ductor restarts.
+// keys creates and checks tokens. Its key is stored in a file, so that tokens remain valid when ductor restarts.
 type keys struct{ key []byte }
 
 const (
@@ -38,7 +38,7 @@ const (
 	keyBytes = 32
 )
 
-// openKeys reads the key in dir, or creates it.
+// openKeys reads the key in dir, or creates one.
 func openKeys(dir string) (keys, error) {
 	path := filepath.Join(dir, keyFile)
 	key, err := os.ReadFile(path)
@@ -58,11 +58,11 @@ func openKeys(dir string) (keys, error) {
 	return keys{key}, nil
 }
 
-// token returns the token of a caller. A caller always gets the same token, so that the next turn can use the same
-// agent process.
+// token returns the token of a caller. It is always the same for a caller, so that the agent's process can serve the
+// next turn, too.
 func (k keys) token(c caller) string {
 	raw, err := json.Marshal(c)
-	if err != nil { // cannot fail for numbers and strings
+	if err != nil { // cannot happen with numbers and strings
 		return ""
 	}
 	named := base64.RawURLEncoding.EncodeToString(raw)
@@ -75,7 +75,7 @@ func (k keys) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// caller returns the caller that a token identifies. It returns ErrToken if ductor did not issue the token.
+// caller returns the caller for whom ductor created a token. It returns ErrToken if ductor did not create it.
 func (k keys) caller(token string) (caller, error) {
 	named, signature, found := strings.Cut(token, ".")
 	signed, err := base64.RawURLEncoding.DecodeString(signature)

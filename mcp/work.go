@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxWorks limits how often a turn may delegate work.
+// maxWorks is how often a turn may delegate work.
 const maxWorks = 4
 
-// Roles provides the roles that other agents can play; see conversation.Roles.
+// Roles contains the roles that users configured for other agents; see conversation.Roles.
 type Roles interface {
 	Role(name string) (orchestrator.Role, bool)
 	Roles() []string
@@ -72,7 +72,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 		cmp.Or(in.Session, string(report.Session)), leftOut(report)), nil
 }
 
-// checkWork returns an error if a call must not delegate work.
+// checkWork returns an error if the turn may not delegate the work.
 func checkWork(c call, in workWith) error {
 	switch {
 	case c.Request.Permission == cli.Plan:
@@ -84,7 +84,7 @@ func checkWork(c call, in workWith) error {
 	return nil
 }
 
-// work returns the validated work of a call.
+// work checks the arguments of a call and returns the work that they describe.
 func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator.Work, err error) {
 	w.For = c
 	if w.ConsultQuestion, err = t.question(ctx, c, in.Task, in.Session, in.Context); err != nil {
@@ -111,7 +111,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	return w, err
 }
 
-// countWork counts the work that a turn delegates. It returns an error for more than maxWorks.
+// countWork counts that the turn delegates work. It returns an error if the turn has done so too often.
 func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

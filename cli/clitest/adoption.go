@@ -12,7 +12,7 @@ import (
 	"ductor/cli/host"
 )
 
-// In these cases, ductor stops in the middle of something, and the next process continues.
+// In these cases, ductor ends in the middle of a turn, and the next process of ductor adopts the turn.
 
 func adoptionCases() []conformanceCase {
 	return []conformanceCase{
@@ -24,14 +24,15 @@ func adoptionCases() []conformanceCase {
 	}
 }
 
-// ductor is one process of ductor: a launcher over the case's directory of runs, and the provider over it.
+// ductor simulates one process of ductor. It has a launcher that uses the case's directory of runs, and a provider that
+// uses the launcher.
 type ductor struct {
 	s        *stage
 	host     *host.Launcher
 	provider cli.Provider
 }
 
-// ductor opens a launcher over the case's runs. Only one may be open at a time.
+// ductor starts the simulation of a process of ductor. Only one may exist at a time.
 func (s *stage) ductor() *ductor {
 	s.t.Helper()
 	if s.h.Over == nil {
@@ -44,7 +45,7 @@ func (s *stage) ductor() *ductor {
 	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
 }
 
-// over wraps the host's launcher of this process.
+// over makes the provider use the launcher that wrap returns for the real one.
 func (d *ductor) over(wrap func(cli.Launcher) cli.Launcher) *ductor {
 	d.provider = d.s.h.Over(d.s.provider, wrap(d.host))
 	return d
@@ -61,7 +62,7 @@ func (d *ductor) open(req cli.Request) cli.Session {
 	return session
 }
 
-// leave detaches from a turn, if p is not nil, and then closes everything. It returns the events of the turn so far.
+// leave simulates the end of ductor. If p is not nil, it detaches from that turn, and returns the turn's events so far.
 func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	d.s.t.Helper()
 	if p != nil {
@@ -79,7 +80,7 @@ func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	return told
 }
 
-// found returns the only run that is left.
+// found returns the run that the previous process left. It fails the test unless there is exactly one.
 func (d *ductor) found() cli.LeftRun {
 	d.s.t.Helper()
 	left := Left(d.s.t, d.host, d.s.runs)
@@ -93,7 +94,7 @@ func (d *ductor) found() cli.LeftRun {
 	return run
 }
 
-// adopt continues the turn that is left.
+// adopt returns a session that continues the turn of the previous process.
 func (d *ductor) adopt(req cli.Request) cli.Session {
 	d.s.t.Helper()
 	run := d.found()
@@ -140,7 +141,7 @@ func playAdoptText(s *stage) {
 	s.askedOnce(second, session, late.result.AgentSessionID)
 }
 
-// askedOnce checks that the session's history contains the word windmill exactly once.
+// askedOnce checks that the agent received the prompt with the word windmill exactly once.
 func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID) {
 	s.t.Helper()
 	req := s.ask(s.script.Recall)
@@ -156,7 +157,7 @@ func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID)
 	}
 }
 
-// gate is a command that counts its runs and waits for a file.
+// gate provides a shell command that waits until pass is called. It also counts how often the command was started.
 type gate struct{ count, open string }
 
 func (s *stage) gate() gate {
@@ -216,7 +217,7 @@ func playAdoptTool(s *stage) {
 	g.ran(s, 1)
 }
 
-// pastTool is how long no ductor runs while a tool runs.
+// pastTool is how long a tool runs while no process of ductor exists.
 const pastTool = 800 * time.Millisecond
 
 func playAdoptEnded(s *stage) {
@@ -241,8 +242,8 @@ func playAdoptEnded(s *stage) {
 	g.ran(s, 1)
 }
 
-// awaitQuiet waits for the probable end of the turn: until the program has ended or has printed nothing for a while.
-// If the turn lasts longer, the case only tests less.
+// awaitQuiet waits until the program has ended or has printed nothing for a while, because the turn has then probably
+// ended. If it has not, the case tests less but does not fail.
 func (s *stage) awaitQuiet(d *ductor) {
 	s.t.Helper()
 	const still = 250 * time.Millisecond

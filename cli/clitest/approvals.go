@@ -12,8 +12,8 @@ import (
 	"ductor/cli"
 )
 
-// Inputs generates JSON objects like the input of a request for permission, with some of the keys and some unknown
-// ones. All values are different.
+// Inputs generates JSON objects like the input of a request for approval. They contain some of the keys, and some keys
+// that no provider knows. All texts and numbers are different.
 func Inputs(keys ...string) *rapid.Generator[json.RawMessage] {
 	return rapid.Custom(func(t *rapid.T) json.RawMessage {
 		return drawObject(t, keys, 2)
@@ -71,14 +71,14 @@ func jsonOf(s string) string {
 	return string(text)
 }
 
-// Protocol lists the fields that cards never show: they identify the request, or offer answers that ductor does not
-// give. The agent's name precedes each field. There is no other such list: a field that a dialect treats as a label
-// but that is missing here is reported by Hidden.
+// Protocol lists the fields that users never see. They identify the request, or list answers that ductor does not
+// offer. The name of the agent precedes each field. If a provider gives another field the weight LabelField, Hidden
+// reports it.
 var Protocol = []string{
 	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
 	"acp toolCall.locations", "acp toolCall.content",
 	"acp toolCall.content.type", "acp toolCall.content.content.type", "acp toolCall.content._meta.kind",
-	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // of a diff that cards show
+	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // users see the diff itself
 	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId",
 	"codex availableDecisions",
 	"codex commandActions", "codex proposedExecpolicyAmendment", "codex proposedNetworkPolicyAmendments",
@@ -88,8 +88,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the labels of an approval that contain information and are not in Protocol. Cards do not show
-// labels. dir is the working directory.
+// Hidden returns the fields of an approval that users do not see although they contain information: they have the
+// weight LabelField and are not in Protocol. dir is the working directory.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")
@@ -105,7 +105,7 @@ func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// Shown returns all texts of an approval that a card shows.
+// Shown returns the texts of an approval that users see.
 func Shown(a cli.ApprovalAsked) string {
 	parts := []string{a.Tool, a.Title, a.Detail, a.Reason}
 	for _, c := range a.Changes {
@@ -119,20 +119,20 @@ func Shown(a cli.ApprovalAsked) string {
 
 var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 
-// Unshown returns the values of an input that shown lacks, apart from white space. written converts a value to its
-// shown form; nil means unchanged.
-func Unshown(input json.RawMessage, shown string, written func(string) string) (missing []string) {
-	shown = bare(shown)
+// Unshown returns the values of an input that are missing in a text for users. It ignores white space. convert converts
+// a value to the form in which it should appear; nil means unchanged.
+func Unshown(input json.RawMessage, text string, convert func(string) string) (missing []string) {
+	text = bare(text)
 	for _, l := range cli.Leaves(input) {
-		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // for a number, true, false or null
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // other values need their key
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}
 		for _, line := range want {
-			if written != nil {
-				line = written(line)
+			if convert != nil {
+				line = convert(line)
 			}
-			if !strings.Contains(shown, bare(line)) {
+			if !strings.Contains(text, bare(line)) {
 				missing = append(missing, l.Name+": "+line)
 			}
 		}
@@ -142,7 +142,8 @@ func Unshown(input json.RawMessage, shown string, written func(string) string) (
 
 func bare(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), ""), "⏎", "") }
 
-// WithEffect returns an event with the effect of the request that it may be, like the event of a dialect whose shell is Bash.
+// WithEffect sets the Effect of an ApprovalAsked as a provider would whose shell tool is Bash. It returns other events
+// unchanged.
 func WithEffect(ev cli.Event, dir string) cli.Event {
 	if a, ok := ev.(cli.ApprovalAsked); ok {
 		a.Effect = cli.EffectOf(a.Input, dir, nil)
@@ -154,7 +155,7 @@ func WithEffect(ev cli.Event, dir string) cli.Event {
 	return ev
 }
 
-// EffectLine returns the parts of an effect, with its directory relative to dir.
+// EffectLine formats an effect as one line. It shows the directory relative to dir.
 func EffectLine(e cli.Effect, dir string) string {
 	return strings.TrimPrefix(e.Dir, dir) + fmt.Sprintf("|%s|%s|%s|%s", e.Command, e.Read, e.Shell, e.Reach)
 }

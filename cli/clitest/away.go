@@ -11,7 +11,8 @@ import (
 	"ductor/cli"
 )
 
-// playAbortAway aborts a turn in an environment that cannot be reached. Close must report that the turn continues.
+// playAbortAway aborts a turn while its environment cannot be reached. Close must return an error, because the turn
+// continues.
 func playAbortAway(s *stage) {
 	far := &farLauncher{}
 	d := s.ductor().over(func(l cli.Launcher) cli.Launcher { far.Launcher = l; return far })
@@ -35,7 +36,7 @@ func playAbortAway(s *stage) {
 		s.t.Error("the agent ended by itself")
 	}
 	far.end(s)
-	_ = session.Close(ctx) // it may repeat its error
+	_ = session.Close(ctx) // it may return the first error again
 	if left := s.processes(); len(left) > 0 {
 		s.t.Errorf("these processes are still there: %v", left)
 	}
@@ -43,7 +44,7 @@ func playAbortAway(s *stage) {
 
 var errAway = &cli.Failure{Kind: cli.NoSandbox, Reason: "its engine cannot be reached"}
 
-// farLauncher starts programs in an environment to which the connection can break.
+// farLauncher starts programs in an environment to which the connection can be lost.
 type farLauncher struct {
 	cli.Launcher
 
@@ -73,14 +74,14 @@ func (l *farLauncher) Start(ctx context.Context, cmd cli.Command) (cli.Process, 
 	return p, nil
 }
 
-// lose breaks the connection. The programs continue.
+// lose simulates that the connection is lost. The programs continue.
 func (l *farLauncher) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = true
 }
 
-// end restores the connection and ends the programs, as Host does.
+// end restores the connection and ends the programs.
 func (l *farLauncher) end(s *stage) {
 	s.t.Helper()
 	l.mu.Lock()
@@ -103,7 +104,7 @@ func (l *farLauncher) away() error {
 	return nil
 }
 
-// farProcess is a program in such an environment.
+// farProcess is a process of a farLauncher.
 type farProcess struct {
 	cli.Process
 	place *farLauncher
@@ -118,7 +119,7 @@ func (p *farProcess) Done() <-chan struct{} { return p.done }
 
 func (p *farProcess) end() { p.once.Do(func() { close(p.done) }) }
 
-// Stop fails if the connection is broken, and then nothing more arrives from the program.
+// Stop returns an error while the connection is lost. From then on, ductor receives nothing from the program.
 func (p *farProcess) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.place.away(); err != nil {
 		_ = p.said.CloseWithError(err)
@@ -137,7 +138,7 @@ func (p *farProcess) Interrupt() error {
 
 func (p *farProcess) Stdin() io.WriteCloser { return farInput{p.Process.Stdin(), p.place} }
 
-// farInput fails if the connection is broken.
+// farInput drops what is written while the connection is lost.
 type farInput struct {
 	io.WriteCloser
 	place *farLauncher

@@ -26,36 +26,36 @@ type CellHarness struct {
 	Agent   string
 	Framing frames.Framing
 	Install func(t testing.TB, api string) realagent.CLI
-	// New returns the provider over a launcher.
+	// New returns a provider that uses a launcher.
 	New    func(t testing.TB, l cli.Launcher, c realagent.CLI) cli.Provider
-	Noise  *regexp.Regexp // matches messages that ductor ignores; nil for none
+	Noise  *regexp.Regexp // matches messages of the agent that recordings omit; may be nil
 	Record *bool
 	Update Update
 }
 
-// RecordFlag defines the flag -record, which records the cells again with the real agents.
+// RecordFlag defines the flag -record. With it, Cells runs the real agents and records them again.
 func RecordFlag() *bool {
 	return flag.Bool("record", false, "record the cells anew, with the real agents")
 }
 
-// cell is a row of the table "What the chat shows of each agent" in docs/agents.md: a situation, the agent's output
-// in it, and the resulting events.
+// cell describes a situation, such as a denied command, for one agent. It corresponds to a cell of the table "What the
+// chat shows of each agent" in docs/agents.md.
 type cell struct {
 	name    string
-	prompts []string // turns in one session; empty if the agent does not support the situation
+	prompts []string // of the turns, in one session; empty if the agent does not support the situation
 	mode    cli.PermissionMode
 	deny    bool
-	abortAt func(cli.Event) bool // the event at which the user aborts the last turn
-	abortIn time.Duration        // the time after an approval at which the user aborts the last turn
+	abortAt func(cli.Event) bool // reports whether the user aborts the last turn at this event
+	abortIn time.Duration        // time between an approval and the user's abort of the last turn
 	picture bool
-	compact bool // the last turn compacts the context
+	compact bool // the last turn shortens the context
 	again   bool // the last turn runs in a new process
 }
 
 func isText(ev cli.Event) bool  { _, is := ev.(cli.TextDelta); return is }
 func isAsked(ev cli.Event) bool { _, is := ev.(cli.ApprovalAsked); return is }
 
-// cells returns the situations, for an agent that works in dir.
+// cells returns all situations for an agent whose working directory is dir.
 func cells(agent, dir string) []cell {
 	say := func(format string, args ...any) []string { return []string{fmt.Sprintf("[[start]] "+format, args...)} }
 	having := func(there, format string) []string {
@@ -98,7 +98,7 @@ func cells(agent, dir string) []cell {
 			again: true},
 	}
 	switch agent {
-	case "claude", "codex", "copilot": // the others retry for minutes
+	case "claude", "codex", "copilot": // other agents retry for minutes
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})
 		}
@@ -106,8 +106,8 @@ func cells(agent, dir string) []cell {
 	return all
 }
 
-// Cells plays the situations from the tapes in testdata/cells, and compares the events with the golden files. With
-// -record it first records the tapes.
+// Cells replays the recordings in testdata/cells, one for each situation, and compares the resulting events with golden
+// files. With the flag -record, it first makes the recordings.
 func Cells(t *testing.T, h CellHarness) {
 	const dir = "/srv/proj"
 	picture := filepath.Join(t.TempDir(), "picture.png")
@@ -132,7 +132,7 @@ func Cells(t *testing.T, h CellHarness) {
 	}
 }
 
-// record plays a situation with the real agent and writes the tape.
+// record runs a situation with the real agent, and writes the recording.
 func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	t.Helper()
 	api := realagent.Model(t, "")
@@ -149,8 +149,8 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)))
 }
 
-// play runs the turns of a situation, answers requests, and returns the events as text. kill ends the agent; it is
-// nil if the tape ends it.
+// play runs the turns of a situation, answers the agent's requests, and returns the events as text. kill kills a real
+// agent; it is nil for a recording.
 func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func()) string {
 	t.Helper()
 	rec := &Recorder{}
@@ -189,13 +189,12 @@ func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func(
 	return rec.String()
 }
 
-// turn runs one turn.
 func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Recorder, last bool,
 	kill func()) (result cli.Result) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	decide := func(id cli.ApprovalID, d cli.Decision) {
-		go func() { _ = s.(cli.Decider).Decide(context.WithoutCancel(ctx), id, d) }() // the turn may end before
+		go func() { _ = s.(cli.Decider).Decide(context.WithoutCancel(ctx), id, d) }() // the turn may end before that
 	}
 	rec.Turn()
 	var answers bool

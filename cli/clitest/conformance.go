@@ -16,9 +16,9 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Conformance tests that a provider in one mode fulfils the contract of package cli: events, results, the effects of
-// cancel and Close, and sessions that continue. Call it from a test that is not parallel, since it looks for leaked
-// goroutines.
+// Conformance tests that a provider fulfills the contract of package cli in one mode. It checks events, results,
+// cancelling, closing, and sessions that continue. It looks for leaked goroutines, so the calling test must not be
+// parallel.
 func Conformance(t *testing.T, h Harness) {
 	cases := suite()
 	for name := range h.Cannot {
@@ -37,7 +37,7 @@ func Conformance(t *testing.T, h Harness) {
 		t.Run(string(c.name), func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			t.Cleanup(func() {
-				if !t.Failed() { // after a failure, a leak would hide its reason
+				if !t.Failed() { // after a failure, an additional report of leaks would only distract
 					goleak.VerifyNone(t, before)
 				}
 			})
@@ -46,7 +46,7 @@ func Conformance(t *testing.T, h Harness) {
 	}
 }
 
-// leaves reports whether only scripts/test --long plays a case.
+// leaves reports whether Conformance skips a case, except in a long test (scripts/test --long).
 func (h Harness) leaves(name Case) bool {
 	if h.Real {
 		return h.Mode != cli.Live || !slices.Contains(brief(), name)
@@ -54,17 +54,17 @@ func (h Harness) leaves(name Case) bool {
 	return h.Mode == cli.OneShot && !h.Plain && slices.Contains(ofProcesses(), name)
 }
 
-// ofProcesses returns the cases that depend only on the launcher and its runner, not on the agent's output. The plain
-// agent plays them, and the live processes of each agent.
+// ofProcesses returns the cases that depend on the launcher and its runner, but not on the agent's output. In one-shot
+// mode, only a harness with Plain runs them.
 func ofProcesses() []Case {
 	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions,
 		DetachThenAbort}
 }
 
-// brief returns the cases in which a new version of a real CLI most likely differs from the scripted agent.
+// brief returns the cases in which a new version of a real agent most likely behaves differently.
 func brief() []Case { return []Case{PlainText, ToolUse, AbortTool} }
 
-// EachMode runs Conformance in each mode of cannot.
+// EachMode runs Conformance in each mode that is a key of cannot. The values become Harness.Cannot.
 func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {
 	for _, mode := range slices.Sorted(maps.Keys(cannot)) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -106,7 +106,7 @@ func suite() []conformanceCase {
 	}, adoptionCases()...)
 }
 
-// answers checks that a turn succeeded with exactly this text.
+// answers checks that a turn succeeded and has exactly this answer.
 func (s *stage) answers(p played, text string) {
 	s.t.Helper()
 	if p.result.Err != nil || p.result.Aborted || p.result.Text != text {
@@ -216,7 +216,7 @@ func playResume(s *stage) {
 	}
 }
 
-// failed checks that a turn ended with a failure of one of the kinds.
+// failed checks that a turn failed with one of these kinds.
 func (s *stage) failed(p played, kinds ...cli.FailureKind) {
 	s.t.Helper()
 	if p.result.Err == nil || p.result.Aborted || !slices.Contains(kinds, p.result.Err.Kind) {
@@ -255,7 +255,7 @@ func playAbortText(s *stage) {
 	s.aborted(session, p, "half of it")
 }
 
-// aborted aborts p, closes the session, and checks that the text was kept.
+// aborted aborts p, closes the session, and checks that the Result contains text.
 func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	s.t.Helper()
 	began := time.Now()
@@ -270,7 +270,8 @@ func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	}
 }
 
-// playAbortTool aborts a tool of a real agent. It runs in a session of its own, and starts a background process.
+// playAbortTool aborts a turn while a tool is running. The tool starts a background process in a session of its own
+// (setsid).
 func playAbortTool(s *stage) {
 	file := filepath.Join(s.t.TempDir(), "pid")
 	req := s.ask(s.script.Run("setsid sh -c 'echo $$ >" + file + "; exec sleep 300' & sleep 300"))
@@ -328,8 +329,7 @@ func playCloseUnused(s *stage) {
 	s.close(session)
 }
 
-// playCloseWithTools checks that a background process, such as a development server, ends at the latest with the
-// session.
+// playCloseWithTools checks that Close ends a background process that a tool has started, such as a development server.
 func playCloseWithTools(s *stage) {
 	file := filepath.Join(s.t.TempDir(), "pid")
 	server := "setsid sh -c 'echo $$ >" + file + "; exec sleep 300' >/dev/null 2>&1 & "
@@ -349,7 +349,7 @@ func playCloseWithTools(s *stage) {
 	}
 }
 
-// of returns the events of one type.
+// of returns the events of type T.
 func of[T cli.Event](events []cli.Event) (some []T) {
 	for _, ev := range events {
 		if ev, ok := ev.(T); ok {
@@ -359,8 +359,8 @@ func of[T cli.Event](events []cli.Event) (some []T) {
 	return some
 }
 
-// playTwoSessions checks that the end of a session does not affect another one, and that two sessions only share a
-// process if the provider announces it: the pool relies on that.
+// playTwoSessions checks that closing a session does not affect another one. It also checks that two sessions share a
+// process exactly if the provider has announced it (see cli.Sharer), because the pool relies on that.
 func playTwoSessions(s *stage) {
 	one, two := s.ask(s.script.Say("never")), s.ask(s.script.Say("Two."))
 	one.Conversation, two.Conversation = "one", "two"

@@ -6,7 +6,8 @@ import (
 	"ductor/cli"
 )
 
-// Violations returns the violations of the contract of cli.Event by the events of one complete turn.
+// Violations checks the events of a complete turn against the contract of cli.Event. It returns a sentence for each
+// violation.
 func Violations(events []cli.Event) []string {
 	c := contract{tools: map[cli.ToolID]bool{}}
 	for i, ev := range events {
@@ -25,7 +26,7 @@ func Violations(events []cli.Event) []string {
 
 type contract struct {
 	found    []string
-	tools    map[cli.ToolID]bool // true while open
+	tools    map[cli.ToolID]bool // whether each tool is open
 	answer   cli.Answer
 	named    cli.SessionStarted
 	results  int

@@ -11,53 +11,53 @@ import (
 // Harness describes a provider in one mode for Conformance.
 type Harness struct {
 	Mode cli.Mode
-	// New returns a provider whose agent has its own home, and a template for requests: its Dir, and settings with which the
-	// agent runs shell commands without asking. The suite sets Prompt, Env and Resume.
+	// New returns a provider whose agent has its own home, and a template for requests. The template contains Dir, and
+	// settings with which the agent runs shell commands without asking. The suite sets Prompt, Env and Resume.
 	New func(t *testing.T) (cli.Provider, cli.Request)
-	// Over returns a provider like New's, with the same agent and home, over another launcher. The cases of adoption need it,
-	// since a restarted ductor has a new launcher over the same directory of runs.
+	// Over returns a provider like p, with the same agent and home, that uses the launcher l. The suite needs it to
+	// simulate a restart of ductor, which gets a new launcher for the same directory of runs.
 	Over   func(p cli.Provider, l cli.Launcher) cli.Provider
 	Script Script
-	// Cannot lists cases that this agent cannot show. The suite logs the reasons.
+	// Cannot lists the cases that this agent does not support.
 	Cannot Cannot
-	// Real is true for a real CLI. Each start of one takes seconds of CPU time, so only scripts/test --long plays more than
-	// the cases of brief.
+	// Real is set for a real agent. It takes seconds of CPU time to start, so most cases run only with scripts/test
+	// --long.
 	Real bool
-	// Plain is true for the suite's own agent, which plays all cases in all modes.
+	// Plain is set for the scripted agent of this package's own tests, for which all cases run in all modes.
 	Plain bool
-	// Patience limits a turn or a close. Zero means 30 seconds. Real agents may need more.
+	// Patience limits each turn and each Close. Zero means 30 seconds. Real agents may need more.
 	Patience time.Duration
 }
 
-// Cannot maps cases to the reason why the agent does not play them.
+// Cannot maps a case to the reason why the agent does not support it.
 type Cannot map[Case]string
 
-// Leave adds cases with the same reason.
+// Leave adds cases with a common reason.
 func (c Cannot) Leave(reason string, cases ...Case) {
 	for _, name := range cases {
 		c[name] = reason
 	}
 }
 
-// Script returns the parts of prompts that make an agent do something. The suite joins them with spaces. A field with
-// the zero value gets the form of the script language of ductor's simulators.
+// Script contains the pieces of prompts that make an agent do something. The suite joins them with spaces. Empty fields
+// get the commands of ductor's scripted agents.
 type Script struct {
-	Say      func(text string) string    // answers with this text
-	Slowly   func(text string) string    // the same, in many pieces over half a second or more
-	Think    func(text string) string    // reasons with this text
-	Run      func(command string) string // runs a shell command with its shell tool
-	LongLine string                      // prints a valid line of more than a megabyte
-	Error    string                      // its model returns an error
-	// ErrorKind is the expected failure of Error. If it is empty, any kind is accepted.
+	Say      func(text string) string    // the agent answers with this text
+	Slowly   func(text string) string    // the same, in many pieces over at least half a second
+	Think    func(text string) string    // the agent reasons with this text
+	Run      func(command string) string // the agent runs a shell command with its shell tool
+	LongLine string                      // the agent prints a valid line of more than a megabyte
+	Error    string                      // the model's API returns an error
+	// ErrorKind is the failure that Error must cause. Empty means any failure.
 	ErrorKind  cli.FailureKind
-	Hang       string // stays silent
-	Crash      string // dies at once with an exit code
-	Silent     string // exits with code 0 without ending the turn
-	IgnoreTerm string // ignores SIGTERM from now on
-	Recall     string // answers with the prompts of the session so far
+	Hang       string // the agent stops printing
+	Crash      string // the agent exits at once with an exit code
+	Silent     string // the agent exits with code 0 in the middle of the turn
+	IgnoreTerm string // the agent ignores SIGTERM from now on
+	Recall     string // the agent answers with all prompts of the session
 }
 
-// withDefaults sets empty fields to the script language of the simulators.
+// withDefaults sets empty fields to the commands of ductor's scripted agents.
 func (s Script) withDefaults() Script {
 	quoted := func(name string) func(string) string {
 		return func(text string) string { return "[[" + name + " " + strconv.Quote(text) + "]]" }

@@ -8,10 +8,10 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment checks that all environment variables lead a session into its own home, whatever the owner's
-// environment contains and the configuration allows. vars are the variables besides HOME that point to the owner's
-// home. environment returns a program's environment for req, given the owner's environment and the allowed names.
-// Entries in kept may still point to the owner's home.
+// OwnHomeEnvironment checks the environment of a session with its own home: no variable may contain a path in the
+// owner's home, except the entries in kept. vars are the variables besides HOME that contain such a path in the owner's
+// environment. The test calls environment, which returns an agent's environment from the owner's environment, the names
+// of the variables that the configuration allows, and a request.
 func OwnHomeEnvironment(t *testing.T, vars []string,
 	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()

@@ -15,25 +15,25 @@ import (
 	"ductor/cli/host"
 )
 
-// Isolated is a provider over a home whose owner has private data that no session with its own home may see.
+// Isolated describes a provider, and private data in its owner's home that sessions with their own homes must not see.
 type Isolated struct {
 	Provider cli.Provider
 	Mode     cli.Mode
-	Owner    string // the owner's home
+	Owner    string // the owner's home directory
 	Dir      string // working directory of sessions, below Owner
 	Seeds    []cli.HomeSeed
-	// Words are texts of the owner's memory, skills and the like that reach the model. Programs are files that the owner's MCP
-	// servers and hooks create when they start.
+	// Words are private texts that reach the model, from memory files, skills and the like. Programs are files that the
+	// owner's MCP servers and hooks create when they start.
 	Words, Programs []string
-	// Kept are words from the working directory, which reach the model with any home.
+	// Kept are texts in the working directory. They reach the model with any home.
 	Kept []string
-	// Asked returns all requests to the model so far.
+	// Asked returns everything that was sent to the model so far.
 	Asked func() string
 }
 
-// OwnHomes checks that a session with the owner's home sees the owner's data, as otherwise the test would prove
-// nothing. It then checks that a session with its own home sees none of it, and that such sessions can be resumed,
-// each on its own.
+// OwnHomes checks that a session with its own home does not see the owner's private data. It first checks that a
+// session with the owner's home does see the data; otherwise the test would prove nothing. It also checks that a
+// session can be resumed in its own home, but not in another.
 func OwnHomes(t *testing.T, in Isolated) {
 	t.Helper()
 	patience, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -93,7 +93,7 @@ func OwnHomes(t *testing.T, in Isolated) {
 	}
 }
 
-// converse opens a session, runs some turns, and closes it.
+// converse opens a session, runs turns with the given prompts, closes the session, and returns the last Result.
 func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID,
 	prompts ...string) cli.Result {
 	t.Helper()
@@ -120,7 +120,7 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 	return last
 }
 
-// stranger checks that a session does not exist in another home.
+// stranger checks that the session id does not exist in another home.
 func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
 	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes",
@@ -135,7 +135,7 @@ func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id c
 	}
 }
 
-// leftIn returns a file whose name contains a session's id.
+// leftIn returns a file below dir whose name contains the ID of a session, or "".
 func leftIn(t *testing.T, dir, session string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -143,7 +143,7 @@ func leftIn(t *testing.T, dir, session string) (found string) {
 			found = path
 			return fs.SkipAll
 		}
-		return nil // an agent may be deleting files
+		return nil // ignore errors: an agent may be deleting files
 	})
 	if err != nil {
 		t.Error(err)
@@ -151,7 +151,7 @@ func leftIn(t *testing.T, dir, session string) (found string) {
 	return found
 }
 
-// Owned writes files into an owner's home.
+// Owned writes files into a home. The keys are the paths in the home.
 func Owned(t testing.TB, home string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -161,7 +161,7 @@ func Owned(t testing.TB, home string, files map[string]string) {
 	}
 }
 
-// Seeded returns the files of a new home, by path.
+// Seeded creates a home from seeds, and returns its files by their paths.
 func Seeded(t testing.TB, seeds []cli.HomeSeed) map[string]string {
 	t.Helper()
 	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: seeds})

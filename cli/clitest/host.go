@@ -20,11 +20,11 @@ import (
 
 const (
 	runnerArg    = "runner"
-	runnerIdle   = "idle=1s" // ends runners soon after their tests
+	runnerIdle   = "idle=1s" // makes runners exit soon after their tests
 	hostPatience = 20 * time.Second
 )
 
-// RunIfAsked turns this test binary into a runner if a Host started it as one, and then does not return. Call it
+// RunIfAsked makes the test binary a runner if a launcher started it as one. It does not return in that case. Call it
 // first in TestMain.
 func RunIfAsked() {
 	if len(os.Args) > 1 && os.Args[1] == runnerArg {
@@ -32,21 +32,21 @@ func RunIfAsked() {
 	}
 }
 
-// Main is the TestMain of packages whose tests use a Host. It fails if goroutines or processes are left at the end.
+// Main is the TestMain of packages whose tests use Host. It fails if goroutines or processes are left at the end.
 func Main(m *testing.M) {
 	RunIfAsked()
 	testprogram.Guard()
 	goleak.VerifyTestMain(m)
 }
 
-// Host opens a launcher in a new directory, with this test binary as its runner. At the end of the test it closes the
-// launcher, ends all runs, and fails the test if one of their processes is left.
+// Host opens a launcher in a new directory. Its runners are this test binary, or the program in ProgramVar. At the end
+// of the test, Host ends all runs, and the test fails if one of their processes is left.
 func Host(t testing.TB) *host.Launcher {
 	t.Helper()
 	return OpenHost(t, host.Options{})
 }
 
-// OpenHost returns Host with options, for example the directory of an earlier Host. It fills in empty fields.
+// OpenHost is Host with options, such as the directory of an earlier launcher. It sets options that are missing.
 func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	t.Helper()
 	if o.Dir == "" {
@@ -75,12 +75,13 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	return h
 }
 
-// ProgramVar names a ductor without the race detector, which a run of all tests builds once. It starts in a fifth of
-// a test binary's time, and a suite starts hundreds. Package cli, internal/runner and this package do not use it, so
-// that the race detector covers runners and their clients.
+// ProgramVar is an environment variable with the path of a ductor without the race detector. scripts/test builds that
+// ductor once. It starts five times as fast as a test binary, and a suite starts hundreds. Packages cli,
+// internal/runner and this package do not use it, so that the race detector covers runners and their clients.
 const ProgramVar = "DUCTOR_TEST_PROGRAM"
 
-// Program returns the program to use as runner and scripted agent: the one of ProgramVar, or this test binary.
+// Program returns the path of the program to use as runner and scripted agent: the value of ProgramVar, or this test
+// binary.
 func Program(t testing.TB) string {
 	t.Helper()
 	if program := os.Getenv(ProgramVar); program != "" {
@@ -93,8 +94,8 @@ func Program(t testing.TB) string {
 	return self
 }
 
-// Runner returns options that start Program as a runner. They disable the second that a binary with -race waits at
-// its exit.
+// Runner returns options that start Program as a runner. They also prevent a program with the race detector from
+// sleeping for a second when it exits.
 func Runner(t testing.TB) runner.Options {
 	t.Helper()
 	env, err := exec.LookPath("env")
@@ -106,7 +107,7 @@ func Runner(t testing.TB) runner.Options {
 		Program: program}
 }
 
-// endLeft ends every run of a directory.
+// endLeft ends every run in the directory of o.
 func endLeft(t testing.TB, o host.Options) {
 	t.Helper()
 	h, err := host.Open(o)
@@ -130,8 +131,8 @@ func endLeft(t testing.TB, o host.Options) {
 	}
 }
 
-// awaitNone waits until no process of the runs is left, since killed processes take a moment to end. It checks all
-// runs at once: listing all processes is expensive, and a test may have dozens of runs.
+// awaitNone waits until no process of the runs is left, because killed processes take a moment to end. It checks all
+// runs at once, because listing all processes is slow.
 func awaitNone(t testing.TB, runs []cli.RunID) {
 	t.Helper()
 	if len(runs) == 0 {
@@ -159,7 +160,7 @@ func awaitNone(t testing.TB, runs []cli.RunID) {
 	}
 }
 
-// startedRuns is a log handler that records the runs that a Host starts.
+// startedRuns is a log handler that collects the IDs of the runs that a launcher starts.
 type startedRuns struct {
 	mu  sync.Mutex
 	ids []cli.RunID

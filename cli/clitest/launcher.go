@@ -15,21 +15,23 @@ import (
 	"ductor/internal/runner"
 )
 
-// ClosingLauncher is a launcher that is closed with its ductor.
+// ClosingLauncher is a launcher that must be closed.
 type ClosingLauncher interface {
 	cli.Launcher
 	Close() error
 }
 
-// LauncherHarness is a place as LauncherConformance drives it. It must have sh, cat, sleep, head, wc and setsid.
+// LauncherHarness describes an environment for LauncherConformance. The environment must have sh, cat, sleep, head, wc
+// and setsid.
 type LauncherHarness struct {
-	// Open returns the launcher of a new ductor process for the same environment. The previous launcher is already closed.
+	// Open returns a launcher, as a new process of ductor would create it for the environment. The previous launcher is
+	// closed by then.
 	Open func(t *testing.T) ClosingLauncher
-	Dir  string   // a directory that is there
-	Env  []string // environment in which sh finds programs
+	Dir  string   // an existing directory
+	Env  []string // an environment in which sh finds programs
 }
 
-// LauncherConformance holds a launcher to the contract of cli.Launcher and cli.Process.
+// LauncherConformance tests that a launcher fulfills the contracts of cli.Launcher and cli.Process.
 func LauncherConformance(t *testing.T, h LauncherHarness) {
 	for _, c := range []struct {
 		name string
@@ -85,7 +87,7 @@ func playTalk(s *launcherStage) {
 func playEnds(s *launcherStage) {
 	for _, c := range []struct {
 		script string
-		grace  time.Duration // of a Stop; zero for no Stop
+		grace  time.Duration // grace period of Stop; zero means no Stop
 		want   cli.ExitStatus
 	}{
 		{"exit 3", 0, cli.ExitStatus{Code: 3}},
@@ -177,7 +179,7 @@ func playMuch(s *launcherStage) {
 	s.stop(p, 0)
 }
 
-// deepTree is three sessions below each other, deaf every one.
+// deepTree starts three nested shells, each in its own session (setsid). All ignore SIGTERM and SIGHUP.
 const deepTree = `trap '' TERM HUP
 setsid sh -c "trap '' TERM HUP; setsid sh -c \"trap '' TERM HUP; echo deep; while :; do sleep 1; done\" & while :; do sleep 1; done" &
 while :; do sleep 1; done`
@@ -194,7 +196,7 @@ func playStopTree(s *launcherStage) {
 func playStopLate(s *launcherStage) {
 	p := s.start(s.sh(`setsid sleep 60 & exit 0`))
 	<-p.Done()
-	// During an exec, a process has no environment for a moment, so retry.
+	// Retry, because /proc shows no environment of a process for a moment during an exec.
 	s.eventually("something that outlives the program", func() bool { return len(s.alive(p.Run())) > 0 })
 	for range 3 {
 		s.stop(p, time.Second)

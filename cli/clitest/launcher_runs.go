@@ -100,9 +100,9 @@ func playSettled(s *launcherStage) {
 	for _, settled := range []bool{false, true} {
 		p := s.start(s.agent(`exec sleep 60`))
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
-		marks := []cli.TurnID{cli.BackgroundMark, turn} // a turn voids it
+		marks := []cli.TurnID{cli.BackgroundMark, turn} // the turn makes the BackgroundMark invalid
 		if settled {
-			marks = append(marks, cli.BackgroundMark) // which stores nothing either
+			marks = append(marks, cli.BackgroundMark) // without a Note, this means no background work
 		}
 		for _, m := range marks {
 			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))

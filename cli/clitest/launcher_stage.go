@@ -14,7 +14,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// launcherStage is the fixture of one case.
+// launcherStage is the fixture of a case of LauncherConformance.
 type launcherStage struct {
 	*testing.T
 	h        LauncherHarness
@@ -22,7 +22,7 @@ type launcherStage struct {
 	runs     []cli.RunID
 }
 
-// clear ends the leftovers of the case, and fails if a process remains.
+// clear ends all runs of the case, and fails the test if a process remains.
 func (s *launcherStage) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), hostPatience)
 	defer cancel()
@@ -43,7 +43,7 @@ func (s *launcherStage) clear() {
 	awaitNone(s.T, s.runs)
 }
 
-// next closes the launcher and opens the one of the next ductor process.
+// next simulates a restart of ductor: it closes the launcher and opens another.
 func (s *launcherStage) next() {
 	s.Helper()
 	must(s, s.launcher.Close())
@@ -54,7 +54,7 @@ func (s *launcherStage) sh(script string) cli.Command {
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: s.h.Dir, Env: s.h.Env}
 }
 
-// agent returns a command that a later ductor process can adopt.
+// agent returns a command whose run a later process of ductor can adopt.
 func (s *launcherStage) agent(script string) cli.Command {
 	cmd := s.sh(script)
 	cmd.For = cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"}
@@ -79,7 +79,7 @@ func (s *launcherStage) stop(p cli.Process, grace time.Duration) {
 	}
 }
 
-// alive returns the processes of a run on this machine, including those in containers.
+// alive returns the processes of a run. It finds those in containers, too.
 func (s *launcherStage) alive(run cli.RunID) []proctree.ID {
 	s.Helper()
 	ids, err := proctree.Marked(runner.Mark(string(run)))
@@ -96,7 +96,7 @@ func (s *launcherStage) write(p cli.Process, text string) {
 	}
 }
 
-// line reads one line and not a byte more.
+// line reads one line, and no byte after it.
 func (s *launcherStage) line(p cli.Process) string {
 	s.Helper()
 	line, err := bufio.NewReaderSize(bytewise{p.Stdout()}, 16).ReadString('\n')

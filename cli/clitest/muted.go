@@ -37,14 +37,14 @@ func playAdoptUnsent(s *stage) {
 	s.askedOnce(second, session, over.result.AgentSessionID)
 }
 
-// marked reports whether the start of a turn is stored.
+// marked reports whether the start of a turn was stored.
 func (s *stage) marked(turn cli.TurnID) bool {
 	raw, err := os.ReadFile(startsIn(s.runs).path)
 	return err == nil && strings.Contains(string(raw), string(turn))
 }
 
-// muted is a launcher whose programs do not receive the input of a turn, as if ductor was killed between the mark and
-// the prompt.
+// muted is a launcher that drops the input of turns. It simulates that ductor was killed after it had stored the start
+// of a turn, but before it sent the prompt.
 type muted struct{ cli.Launcher }
 
 func (m muted) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
@@ -70,8 +70,8 @@ func (p *mutedProcess) Begin(ctx context.Context, m cli.Mark) error {
 
 type mutedInput struct {
 	io.WriteCloser
-	begun   chan struct{} // closed by the first turn
-	forTurn bool          // of the start: the process is for one turn
+	begun   chan struct{} // closed by Begin
+	forTurn bool          // the process serves one turn, for which Begin is never called
 }
 
 func (i *mutedInput) muted() bool {

@@ -15,17 +15,16 @@ import (
 	"ductor/cli"
 )
 
-// Update returns whether the test was run with -update, which rewrites golden files. A test package calls
-// UpdateFlag once to have the flag.
+// Update reports whether the test was run with -update, which rewrites golden files; see UpdateFlag.
 type Update func() bool
 
-// UpdateFlag defines -update for a test binary.
+// UpdateFlag defines the flag -update. A test package calls it once.
 func UpdateFlag() Update {
 	update := flag.Bool("update", false, "rewrite the golden files")
 	return func() bool { return *update }
 }
 
-// Golden compares got with a golden file. If update returns true, it writes the file instead.
+// Golden compares got with the golden file at path. If update returns true, it first writes got to the file.
 func Golden(t *testing.T, update Update, path, got string) {
 	t.Helper()
 	if update() {
@@ -39,7 +38,8 @@ func Golden(t *testing.T, update Update, path, got string) {
 	}
 }
 
-// Recorder formats the events of a turn as text, and joins adjacent deltas. The zero value is ready to use.
+// Recorder formats the events of turns as text, one line for each. It joins adjacent deltas. The zero value is ready to
+// use.
 type Recorder struct {
 	out    strings.Builder
 	kind   string
@@ -49,14 +49,14 @@ type Recorder struct {
 	used   bool
 }
 
-// Turn starts another turn. A turn without events leaves no line.
+// Turn starts another turn. If a turn has no events, the text does not mention it.
 func (r *Recorder) Turn() {
 	r.flush()
 	r.turns++
 	r.used = false
 }
 
-// must ends the test on an error.
+// must fails the test at once if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -64,7 +64,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Event writes ev down; it is the emit of a turn.
+// Event adds an event. Tests pass it to Session.Turn as emit.
 func (r *Recorder) Event(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -90,7 +90,7 @@ func (r *Recorder) Event(ev cli.Event) {
 	}
 }
 
-// Add writes a line of the test's own.
+// Add adds a line.
 func (r *Recorder) Add(format string, args ...any) {
 	r.flush()
 	if !r.used {
@@ -100,13 +100,13 @@ func (r *Recorder) Add(format string, args ...any) {
 	fmt.Fprintf(&r.out, format+"\n", args...)
 }
 
-// Used reports whether the turn has produced a line.
+// Used reports whether the current turn has added a line.
 func (r *Recorder) Used() bool {
 	r.flush()
 	return r.used
 }
 
-// String is all that was written.
+// String returns the text.
 func (r *Recorder) String() string {
 	r.flush()
 	return r.out.String()

@@ -8,11 +8,11 @@ import (
 	"ductor/cli"
 )
 
-// seedSize is how large a recording may be to be a seed of fuzzing.
+// seedSize is the greatest size of a recording that Seeds returns, because fuzzing is slow with long ones.
 const seedSize = 16 << 10
 
-// Recordings runs transcript for each file that matches pattern, an agent's recorded output, and compares the result
-// with events.txt beside it.
+// Recordings tests with recorded output of an agent. It calls transcript for each file that matches pattern, and
+// compares the result with the golden file events.txt in the same directory.
 func Recordings(t *testing.T, update Update, pattern string,
 	transcript func(t *testing.T, file string, raw []byte) string) {
 	t.Helper()
@@ -28,7 +28,7 @@ func Recordings(t *testing.T, update Update, pattern string,
 	}
 }
 
-// Seeds returns the recordings that match pattern, without the long ones.
+// Seeds returns the contents of the recordings that match pattern, for fuzzing. It omits long ones.
 func Seeds(f testing.TB, pattern string) (seeds [][]byte) {
 	f.Helper()
 	for _, file := range recorded(f, pattern) {
@@ -58,7 +58,7 @@ type Test interface {
 	Errorf(format string, args ...any)
 }
 
-// Keeps checks that the events of one whole turn fulfil the contract of cli.Event.
+// Keeps fails the test if the events of a complete turn violate the contract of cli.Event.
 func Keeps(t Test, events []cli.Event) {
 	t.Helper()
 	for _, wrong := range Violations(events) {

@@ -27,14 +27,15 @@ func playReplaceTool(s *stage) {
 		s.t.Fatal(err)
 	}
 	s.replaced(session, p)
-	// In a container the number is that of another process here.
+	// If the agent runs in a container, the PID may be that of another process here. So check the command, too.
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", tool))
 	if err == nil && string(line) == "sleep\x00300\x00" {
 		s.t.Errorf("tool %d runs on", tool)
 	}
 }
 
-// replaced replaces p by the user's next message: a live session answers that in the process it has.
+// replaced aborts p because of the user's next message, and runs that message as a turn. In live mode, the same process
+// must answer it.
 func (s *stage) replaced(session cli.Session, p *playing) {
 	s.t.Helper()
 	before := session.Info()

@@ -16,8 +16,9 @@ import (
 	"ductor/cli/frames"
 )
 
-// player is a Launcher whose processes replay a tape. They wait for each message of ductor that the tape contains.
-// Use it in a bubble of testing/synctest, in which it can wait until ductor has handled all output.
+// player is a Launcher whose processes replay a tape. Before a process prints something, it waits for the messages of
+// ductor that precede it on the tape. player works only in a bubble of testing/synctest: there, a sleep lasts until
+// ductor has handled all output.
 type player struct {
 	t       testing.TB
 	tape    tape
@@ -25,21 +26,21 @@ type player struct {
 
 	mu   sync.Mutex
 	next int
-	ids  [][2]string // ids of ductor's: on the tape, and now
+	ids  [][2]string // pairs of an ID on the tape and ductor's current ID
 }
 
-// learn records which ids of ductor's stand for those on the tape.
-func (l *player) learn(then, now []string) {
+// learn records that the taped IDs correspond to ductor's current IDs.
+func (l *player) learn(taped, current []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, id := range then {
-		if i < len(now) && id != "" && id != now[i] {
-			l.ids = append(l.ids, [2]string{id, now[i]})
+	for i, id := range taped {
+		if i < len(current) && id != "" && id != current[i] {
+			l.ids = append(l.ids, [2]string{id, current[i]})
 		}
 	}
 }
 
-// now replaces the ids on the tape by ductor's present ones.
+// now replaces the IDs from the tape by ductor's current IDs.
 func (l *player) now(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +50,7 @@ func (l *player) now(text string) string {
 	return text
 }
 
-// then replaces ductor's present ids by those on the tape.
+// then replaces ductor's current IDs by those from the tape.
 func (l *player) then(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,17 +85,17 @@ func (l *player) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error
 	return nil, fs.ErrNotExist
 }
 
-// replayed is a process of a player.
+// replayed is a process that a player started.
 type replayed struct {
 	player *player
 	number int
 	in     *io.PipeWriter
 	out    *io.PipeReader
-	heard  chan string // messages of ductor in the form of a tape
+	heard  chan string // names and IDs of the messages that ductor has sent
 
 	once sync.Once
 	stop chan struct{} // closed by Stop
-	done chan struct{} // closed once it has ended
+	done chan struct{} // closed when the process has ended
 	code int
 }
 
@@ -119,7 +120,7 @@ func (p *replayed) listen(in *io.PipeReader) {
 	}
 }
 
-// play replays the tape, and ends the process at its end or when Stop is called.
+// play replays a tape. The process ends at the end of the tape, or when Stop is called.
 func (p *replayed) play(part tape, out *io.PipeWriter) {
 	defer close(p.done)
 	defer out.Close()
@@ -140,7 +141,7 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 			}
 			time.Sleep(pause)
 		case '<':
-			time.Sleep(time.Millisecond) // until ductor has nothing left to do
+			time.Sleep(time.Millisecond) // lasts until ductor has nothing left to do
 			if _, err := out.Write(p.player.framing.Frame([]byte(p.player.now(e.text)))); err != nil {
 				return
 			}
@@ -152,7 +153,8 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 	<-p.stop
 }
 
-// await waits until ductor sends a message with a name, and returns the ids in it.
+// await waits until ductor sends a message with this name, and returns the IDs in the message. It adds other messages
+// to early, where later calls find them.
 func (p *replayed) await(name string, early *[]string) (ids string, ok bool) {
 	is := func(said string) bool { return strings.HasPrefix(said, name+" ") }
 	if i := slices.IndexFunc(*early, is); i >= 0 {

@@ -10,17 +10,17 @@ import (
 	sim "ductor/internal/sim/agent"
 )
 
-// closePatience limits the close of a session.
+// closePatience limits how long Close may take.
 const closePatience = 20 * time.Second
 
-// AgentMain is Main for a package whose test binary is also the scripted agent that its sessions talk with.
+// AgentMain is Main for packages whose test binary is also the scripted agent.
 func AgentMain(m *testing.M) {
 	sim.RunIfChild()
 	Main(m)
 }
 
-// Scripted returns the options of a provider over a scripted agent with its own home. program selects the agent. env
-// is added to ductor's environment; the dialect's Options select the part that the agent sees.
+// Scripted returns the options of a provider that runs a scripted agent with its own home. program selects the agent.
+// env is added to ductor's environment. The agent sees only the variables that the options allow.
 func Scripted(t testing.TB, program func(sim.Programs) string, env ...string) cli.ProviderOptions {
 	t.Helper()
 	programs, err := sim.InstallFrom(Program(t), t.TempDir())
@@ -30,11 +30,11 @@ func Scripted(t testing.TB, program func(sim.Programs) string, env ...string) cl
 	env = append(env, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 	return cli.ProviderOptions{
 		Launcher: Host(t), Path: program(programs), Env: func() []string { return env },
-		AllowEnv: []string{"GORACE"}, // the scripted agent may be this test binary, and would linger a second
+		AllowEnv: []string{"GORACE"}, // if the agent is this test binary, this prevents a second of sleep at its exit
 	}
 }
 
-// Open opens a session and closes it when the test ends.
+// Open opens a session. It closes the session at the end of the test.
 func Open(t testing.TB, p cli.Provider, mode cli.Mode, req cli.Request) cli.Session {
 	t.Helper()
 	s, err := p.Open(t.Context(), mode, req)
@@ -45,7 +45,7 @@ func Open(t testing.TB, p cli.Provider, mode cli.Mode, req cli.Request) cli.Sess
 	return s
 }
 
-// Close closes a session in time.
+// Close closes a session, and fails the test if that takes too long.
 func Close(t testing.TB, s cli.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
@@ -55,7 +55,7 @@ func Close(t testing.TB, s cli.Session) {
 	}
 }
 
-// Play runs one turn and returns its events, the Result being the last.
+// Play runs one turn and returns its Result and all its events, of which the Result is the last.
 func Play(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cli.Event) {
 	var events []cli.Event
 	s.Turn(ctx, req, func(ev cli.Event) { events = append(events, ev) })
@@ -63,7 +63,7 @@ func Play(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cl
 	return r, events
 }
 
-// Of returns the events of one type.
+// Of returns the events of type T.
 func Of[T cli.Event](events []cli.Event) (some []T) {
 	for _, ev := range events {
 		if ev, ok := ev.(T); ok {

@@ -18,8 +18,8 @@ import (
 	"ductor/cli"
 )
 
-// stage is the fixture of one case: a provider, a template of requests, and a mark in the environment that identifies
-// all processes of its agents.
+// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. An environment
+// variable with the value mark identifies all processes of its agents.
 type stage struct {
 	t        *testing.T
 	h        Harness
@@ -27,13 +27,13 @@ type stage struct {
 	provider cli.Provider
 	request  cli.Request
 	mark     string
-	runs     string // the directory of runs that the lives of ductor share; empty before the first
+	runs     string // directory of runs that all simulated processes of ductor share; empty before the first
 }
 
 const (
 	markVar         = "CLITEST_MARK"
 	defaultPatience = 30 * time.Second
-	look            = 2 * time.Millisecond // between two looks at a process or a file
+	look            = 2 * time.Millisecond // pause between two checks of a process or a file
 )
 
 func newStage(t *testing.T, h Harness) *stage {
@@ -50,7 +50,7 @@ func newStage(t *testing.T, h Harness) *stage {
 	return s
 }
 
-// ask returns the stage's request with a prompt of these parts.
+// ask returns a request whose prompt consists of parts.
 func (s *stage) ask(parts ...string) cli.Request {
 	req := s.request
 	req.Turn = cli.TurnID(uuid.NewString())
@@ -58,7 +58,7 @@ func (s *stage) ask(parts ...string) cli.Request {
 	return req
 }
 
-// open opens a session, which is closed with the case, and then must have left no process.
+// open opens a session. At the end of the case, it closes the session and checks that no process is left.
 func (s *stage) open(req cli.Request) cli.Session {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), s.h.Patience)
@@ -75,7 +75,7 @@ func (s *stage) open(req cli.Request) cli.Session {
 	return session
 }
 
-// close closes a session and fails if one of its processes remains.
+// close closes a session, and fails the test if a process of the case is left.
 func (s *stage) close(session cli.Session) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
@@ -91,19 +91,18 @@ func (s *stage) close(session cli.Session) {
 	}
 }
 
-// played is a turn that is over.
+// played is a turn that has ended.
 type played struct {
 	events []cli.Event
 	result cli.Result
 }
 
-// turn runs a turn to its end.
 func (s *stage) turn(session cli.Session, req cli.Request) played {
 	s.t.Helper()
 	return s.begin(session, req).end()
 }
 
-// begin starts a turn; end waits for it.
+// begin starts a turn. The caller waits for it with end.
 func (s *stage) begin(session cli.Session, req cli.Request) *playing {
 	ctx, cancel := context.WithCancelCause(s.t.Context())
 	p := &playing{s: s, cancel: cancel, over: make(chan struct{}), news: make(chan struct{}, 1)}
@@ -115,12 +114,12 @@ func (s *stage) begin(session cli.Session, req cli.Request) *playing {
 	return p
 }
 
-// playing is a turn that may still run.
+// playing is a turn that may still be running.
 type playing struct {
 	s        *stage
 	cancel   context.CancelCauseFunc
 	over     chan struct{}
-	news     chan struct{} // receives a token after events
+	news     chan struct{} // receives a value after an event
 	inside   atomic.Int32
 	returned atomic.Bool
 
@@ -147,7 +146,7 @@ func (p *playing) emit(ev cli.Event) {
 	}
 }
 
-// awaitText returns when the answer contains text.
+// awaitText waits until the answer contains text.
 func (p *playing) awaitText(text string) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -168,7 +167,7 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent waits for an event that like accepts.
+// awaitEvent waits for an event for which like returns true.
 func (p *playing) awaitEvent(like func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -189,7 +188,7 @@ func (p *playing) awaitEvent(like func(cli.Event) bool) {
 	}
 }
 
-// end waits for the turn and holds its events to the contract.
+// end waits for the end of the turn, and checks its events against the contract.
 func (p *playing) end() played {
 	p.s.t.Helper()
 	select {
@@ -211,7 +210,7 @@ func (p *playing) end() played {
 	return done
 }
 
-// processes returns the processes of this case that still run, by the mark in their environment.
+// processes returns the running processes of this case. It finds them by the mark in their environment.
 func (s *stage) processes() (pids []int) {
 	s.t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -222,7 +221,7 @@ func (s *stage) processes() (pids []int) {
 	for _, file := range files {
 		env, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(env, entry) {
-			continue // gone meanwhile, not ours to read, or not of this case
+			continue // it has ended, belongs to another user, or does not belong to this case
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && alive(pid) {
 			pids = append(pids, pid)
@@ -231,7 +230,7 @@ func (s *stage) processes() (pids []int) {
 	return pids
 }
 
-// alive reports whether a process runs; a zombie does not.
+// alive reports whether a process is running. Zombies are not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -242,14 +241,14 @@ func alive(pid int) bool {
 	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
 }
 
-// asleep reports whether a process is the sleep that a tool of the case started. It checks the command too: an agent
-// in a container reports pids that belong to other processes here.
+// asleep reports whether the command "sleep 300" of a tool is running with this PID. It checks the command because a
+// PID from a container may be that of another process here.
 func asleep(pid int) bool {
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return err == nil && string(cmdline) == "sleep\x00300\x00" && alive(pid)
 }
 
-// awaitFile returns the content of a file once a tool has written a whole line to it.
+// awaitFile waits until a tool has written a complete line to a file, and returns the content.
 func (s *stage) awaitFile(path string) string {
 	s.t.Helper()
 	for deadline := time.Now().Add(s.h.Patience); ; {

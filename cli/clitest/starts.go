@@ -13,8 +13,8 @@ import (
 	"ductor/cli/host"
 )
 
-// starts stores where turns begin in a file beside the runs of a Host. It replaces ductor's store, so that the next
-// Host of the directory knows them.
+// starts stores the starts of turns in a file in the directory of runs, so that the next launcher for that directory
+// can read them. In ductor, the database does this.
 type starts struct {
 	mu   sync.Mutex
 	path string
@@ -22,7 +22,7 @@ type starts struct {
 
 func startsIn(dir string) *starts { return &starts{path: filepath.Join(dir, "starts.json")} }
 
-// record implements cli.Recorder. A new turn ends the background work of its run.
+// record implements cli.Recorder. The start of a turn ends the background work of its run.
 func (b *starts) record(_ context.Context, turn cli.TurnID, s cli.Start) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,8 @@ func (b *starts) read() (map[cli.RunID][]cli.Mark, error) {
 	return all, json.Unmarshal(raw, &all)
 }
 
-// Left returns the runs that a Host of OpenHost finds, with the turns that began in them.
+// Left returns the runs that the launcher h finds, with the marks of their turns. dir is the launcher's directory of
+// runs.
 func Left(t testing.TB, h *host.Launcher, dir string) []cli.LeftRun {
 	t.Helper()
 	runs, err := h.Left(t.Context())

@@ -18,14 +18,14 @@ import (
 	"ductor/cli/frames"
 )
 
-// A tape contains the input and output of an agent's processes, in order. Each line begins with a mark and the
-// process's number:
+// A tape is a recording of the input and output of an agent's processes, in order. Each line starts with a character
+// for its kind and the number of the process:
 //
 //	$ 1 claude                       the program starts
-//	> 1 session/prompt 9c-3 s-1      ductor sends this, with these ids
+//	> 1 session/prompt 9c-3 s-1      ductor sends this message, which contains these IDs
 //	< 1 {"jsonrpc":"2.0",…}          the program prints this
 //	~ 1 1s                           the program pauses
-//	. 1 0                            the program ends with this code
+//	. 1 0                            the program ends with this exit code
 type tape []tapeLine
 
 type tapeLine struct {
@@ -62,7 +62,7 @@ func readTape(t testing.TB, path string) (tp tape) {
 	return tp
 }
 
-// of returns the part of a tape about one process.
+// of returns the lines of one process.
 func (tp tape) of(process int) (part tape) {
 	for _, e := range tp {
 		if e.process == process {
@@ -72,7 +72,7 @@ func (tp tape) of(process int) (part tape) {
 	return part
 }
 
-// nameOf returns the name of ductor's message on a tape, and the ids in it that the program may repeat.
+// nameOf returns a name for a message from ductor, and the IDs in it that the program may repeat in its answers.
 func nameOf(message []byte) (name string, ids []string) {
 	var m struct {
 		ID        json.RawMessage `json:"id"`
@@ -100,7 +100,7 @@ func nameOf(message []byte) (name string, ids []string) {
 	return "reply", nil
 }
 
-// cutMessage splits off the first complete message of b.
+// cutMessage returns the first message in b and the bytes after it. It returns false if b contains no complete message.
 func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool) {
 	if framing == frames.Lines || !bytes.HasPrefix(b, []byte("Content-Length: ")) {
 		return bytes.Cut(b, []byte("\n"))
@@ -116,10 +116,10 @@ func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool
 	return body[:n], body[n:], true
 }
 
-// pauseOnTape is the shortest pause of a program that a tape has. A shorter one means nothing.
+// pauseOnTape is the length from which a tape contains a pause of the program. Shorter pauses do not matter.
 const pauseOnTape = 700 * time.Millisecond
 
-// recording collects a tape while processes run.
+// recording creates a tape while processes are running.
 type recording struct {
 	framing frames.Framing
 
@@ -127,7 +127,7 @@ type recording struct {
 	tape      tape
 	processes int
 	last      time.Time
-	agent     int // the process id of the first
+	agent     int // PID of the process to kill
 }
 
 func (r *recording) add(mark byte, process int, text string) {
@@ -141,7 +141,7 @@ func (r *recording) add(mark byte, process int, text string) {
 	r.tape = append(r.tape, tapeLine{mark, process, text})
 }
 
-// started begins the part of a process.
+// started adds a process to the tape and returns its number.
 func (r *recording) started(path string) (process int) {
 	r.mu.Lock()
 	r.processes++
@@ -151,15 +151,15 @@ func (r *recording) started(path string) (process int) {
 	return process
 }
 
-// killAgent ends the program that started first, as a machine does that has no memory left.
+// killAgent kills the agent, as the kernel does if memory runs out.
 func (r *recording) killAgent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_ = syscall.Kill(r.agent, syscall.SIGKILL)
 }
 
-// scrubbed returns the recording with placeholders for paths and ids, which differ between runs. It omits messages
-// that noise matches, and long parts that ductor does not read.
+// scrubbed returns the tape with placeholders for paths and IDs, which differ between runs. It omits messages that
+// noise matches, and long parts that ductor does not read.
 func (r *recording) scrubbed(noise *regexp.Regexp, paths ...string) tape {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,20 +189,20 @@ const longOnTape = 4 << 10
 
 var (
 	someID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// of lists no more than two are of use
+	// manyWords matches a long list of strings; the tape keeps only two of them.
 	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`)
-	// manyCommands are half a megabyte of Qwen Code.
+	// manyCommands matches a list of commands; Qwen Code prints half a megabyte of them.
 	nothing      = regexp.MustCompile(`"\w+":null,`)
 	manyCommands = regexp.MustCompile(`"availableCommands":\[.*\]`)
 )
 
-// taper is a Launcher whose processes are recorded.
+// taper is a Launcher that records its processes.
 type taper struct {
 	cli.Launcher
 	r *recording
 }
 
-// tapedProcess is a process that is recorded.
+// tapedProcess is a process of a taper.
 type tapedProcess struct {
 	cli.Process
 	r       *recording

@@ -25,7 +25,7 @@ func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 		run := leftOf(info)
 		if run.Mode == "" && run.Problem == "" {
 			err := h.Discard(ctx, run.Run)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // the run may have ended in the meantime
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // the run may have ended meanwhile
 				h.log.Warn("end a probe of the previous process", "run", run.Run, "err", err)
 			}
 			continue

@@ -18,13 +18,14 @@ const (
 	lineagePause = 10 * time.Millisecond
 )
 
-// Descends reports whether a process belongs to a run on this machine. It does in these cases:
-//   - Its environment contains the entry of a run.
+// Descends reports whether a process belongs to a run of an agent on this machine. It does in these cases:
+//   - Its environment contains the ID of a run.
 //   - It is in the control group of a run.
-//   - One of its ancestors belongs to a run, or is a runner. Runners adopt the processes that agents leave.
+//   - One of its ancestors belongs to a run, or is a runner. A runner adopts the orphaned processes of its agent.
 //
-// Ancestors of this process do not count, because an agent may have started ductor itself, as in a test. A process that
-// another service, such as cron or systemd, starts for an agent is no descendant of the agent.
+// Ancestors that are also ancestors of this process do not count, because an agent may have started ductor itself, as
+// in a test. If another service, such as cron or systemd, starts a process for an agent, that process does not belong
+// to the run.
 func Descends(pid int) (bool, error) {
 	line, err := lineage(pid)
 	if err != nil {
@@ -51,7 +52,7 @@ func Descends(pid int) (bool, error) {
 	return false, nil
 }
 
-// isRunner reports whether a process has the command line of a runner: a verb, and the arguments of runner.Main.
+// isRunner reports whether a process has the command line of a runner: a verb, then the arguments of runner.Main.
 func isRunner(pid int) bool {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(raw), "\x00")
@@ -59,20 +60,20 @@ func isRunner(pid int) bool {
 		slices.ContainsFunc(args[2:], func(arg string) bool { return strings.HasPrefix(arg, "root=/") })
 }
 
-// lineage returns a process and its ancestors. It tries again if one of them ends in the meantime.
+// lineage returns a process and its ancestors. It tries again if one of them ends meanwhile.
 func lineage(pid int) (line []proctree.ID, err error) {
 	for range lineageTries {
 		if line, err = proctree.Lineage(pid); err == nil {
 			break
 		}
-		time.Sleep(lineagePause) // by then the kernel has given the children another parent
+		time.Sleep(lineagePause) // by then, the children have another parent
 	}
 	return line, err
 }
 
 var groupOfRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/ductor-[0-9a-f]+-[0-9a-f]+-`) })
 
-// runGroups returns the number of runs whose control groups contain a process.
+// runGroups returns the number of runs in whose control groups a process is.
 func runGroups(pid int) int {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

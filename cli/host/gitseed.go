@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// GitSeeds returns a seed with the owner's Git name and mail address, and no other settings of Git. ownerHome is
-// absolute.
+// GitSeeds returns seeds that contain the Git name and mail address of the user who runs ductor, and no other settings
+// of Git. ownerHome is that user's home directory, as an absolute path.
 func GitSeeds(ownerHome string) []cli.HomeSeed {
 	var seeds []cli.HomeSeed
 	for _, file := range []string{".config/git/config", ".gitconfig"} {
@@ -20,8 +20,8 @@ func GitSeeds(ownerHome string) []cli.HomeSeed {
 	return seeds
 }
 
-// gitIdentity extracts the keys name and email of section user; see git-config(1), "Syntax". It copies values
-// unchanged, but omits a value that continues on another line.
+// gitIdentity returns a Git configuration with only the keys name and email of the section user; see git-config(1),
+// "Syntax". It copies values unchanged, but omits a value that continues on another line.
 func gitIdentity(config []byte) ([]byte, error) {
 	var out bytes.Buffer
 	in := false

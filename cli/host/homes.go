@@ -19,26 +19,28 @@ import (
 	"ductor/cli"
 )
 
-// notesDir is the directory with the digests of the seeds of each home. No home can have this name.
+// notesDir contains a file for each home with the digests of the seeds that were copied into it. It lies beside the
+// homes, and no home can have this name.
 const notesDir = ".notes"
 
-// HomesOptions configure Homes. Dir is required.
+// HomesOptions configures Homes. Dir is required.
 type HomesOptions struct {
-	// Dir is the absolute directory of the homes. OpenHomes creates it if missing, and closes it to other users.
+	// Dir is the absolute path of the directory with the homes. OpenHomes creates it if needed, and denies other users
+	// access to it.
 	Dir string
-	// Seeds are copied or linked into each home, and updated before each turn.
+	// Seeds are the files of each home that come from the owner's home. Homes updates them before each turn.
 	Seeds []cli.HomeSeed
 	Now   func() time.Time // nil means time.Now
 }
 
-// Homes gives each session a separate home directory on this machine, with the Seeds and the files of the session's
-// agents. Processes in a home do not find the owner's settings, MCP servers, hooks, skills and memory files. A home is
-// no security boundary: a program of the same user can still read the owner's home by its path. Safe for concurrent
-// use.
+// Homes gives each session its own home directory on this machine. It contains the Seeds, and what the session's agents
+// store there. Agents in such a home do not find the settings, MCP servers, hooks, skills and memory files of the user
+// who runs ductor, called the owner. A home is no security boundary: its programs can still read the owner's home by
+// its path. Safe for concurrent use.
 type Homes struct {
 	opts HomesOptions
 
-	mu   sync.Mutex // held while homes are changed
+	mu   sync.Mutex // held while a home is changed
 	root *os.Root
 }
 
@@ -68,7 +70,7 @@ func OpenHomes(o HomesOptions) (*Homes, error) {
 	return &Homes{opts: o, root: root}, nil
 }
 
-// Close closes the directory of homes. The caller must not call other methods afterwards.
+// Close closes the directory of homes. No other method may be called afterwards.
 func (h *Homes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
@@ -76,8 +78,8 @@ func (h *Homes) Close() error {
 	return nil
 }
 
-// Home implements service.Homes. For a new session it copies all seeds. Later calls copy only seeds that the owner has
-// changed, and restore missing links.
+// Home implements service.Homes. For a new session it copies all seeds. Later, it copies only seeds that the owner has
+// changed, and restores missing links.
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
@@ -94,12 +96,12 @@ func (h *Homes) Home(ctx context.Context, session string) (dir string, err error
 	return filepath.Join(h.opts.Dir, name), nil
 }
 
-// furnish creates a home and updates its seeds. The caller holds mu.
+// furnish creates a home if needed, and updates its seeds. The caller holds mu.
 func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
-	if err := h.root.Chmod(name, 0o700); err != nil { // also rejects a link that leads outside
+	if err := h.root.Chmod(name, 0o700); err != nil { // this fails for a link that leads out of the root
 		return err
 	}
 	home, err := h.root.OpenRoot(name)
@@ -124,12 +126,12 @@ func (h *Homes) furnish(name string) error {
 
 // HomeInfo describes an existing home.
 type HomeInfo struct {
-	Name  string    // name of the directory, as an argument for Forget
+	Name  string    // name of the directory; Forget accepts it
 	Used  time.Time // when a turn last used the home, or its top level changed
-	Bytes int64     // size of its files, not counting links
+	Bytes int64     // total size of its files; links do not count
 }
 
-// List lists all homes, the least recently used first. It reads every directory in the homes.
+// List lists all homes, the least recently used first. It reads all directories in the homes to compute the sizes.
 func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 	entries, err := fs.ReadDir(h.root.FS(), ".")
 	if err != nil {
@@ -142,7 +144,7 @@ func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 		}
 		info, err := h.look(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the home was removed in the meantime
+			continue // the home was removed meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list homes: %w", err)
@@ -175,9 +177,9 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	return found, err
 }
 
-// Forget removes a session's home with all its contents, including the agents' sessions, but not the targets of links.
-// session is a session's name, or a name from List. Forget returns nil if the home does not exist. No process may run
-// in the home.
+// Forget removes the home of a session, with everything that agents have stored there. It does not remove the targets
+// of links. session is the name of a session, or the name of a home from List. If there is no such home, Forget returns
+// nil. No process may be running in the home.
 func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
@@ -192,7 +194,7 @@ func (h *Homes) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// notes returns the digests of the seeds in a home, by the path of the seed.
+// notes returns the state of each seed in a home, by the seed's path; see syncSeeds.
 func (h *Homes) notes(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
@@ -202,7 +204,7 @@ func (h *Homes) notes(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if json.Unmarshal(raw, &had) != nil { // all seeds are then copied again
+	if json.Unmarshal(raw, &had) != nil { // if the file is damaged, all seeds are copied again
 		return map[string]string{}, nil
 	}
 	return had, nil
@@ -221,8 +223,8 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory, which is the same in every environment. This is the
-// session's name, or a digest of it if the name is no valid directory name. HomeName returns the name of a home
+// HomeName returns the name of a session's home directory. It is the same in every environment. If the session's name
+// is a valid directory name, HomeName returns it unchanged; otherwise it returns a hash. It returns the name of a home
 // unchanged.
 func HomeName(session string) string {
 	plain := func(r rune) bool {

@@ -2,7 +2,7 @@ package host
 
 import "ductor/cli"
 
-// The labels of a run.
+// Labels that the runner stores with a run.
 const (
 	labelAgent        = "agent"
 	labelMode         = "mode"
@@ -10,7 +10,7 @@ const (
 	labelSetting      = "setting"
 )
 
-// labelsOf converts a purpose to labels of a run.
+// labelsOf converts a purpose to the labels of a run.
 func labelsOf(p cli.Purpose) map[string]string {
 	return map[string]string{
 		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation),

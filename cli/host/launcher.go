@@ -18,42 +18,42 @@ import (
 // DefaultOrphanAfter is the default of Options.OrphanAfter.
 const DefaultOrphanAfter = 15 * time.Minute
 
-// StartedRun is the debug message that a Launcher logs for each program that it started. The attribute "run" contains
+// StartedRun is the debug message that a Launcher logs for each program that it starts. The attribute "run" contains
 // the RunID.
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second // how long a probe may outlive its caller
+	probeOrphan = time.Second // how long a probe may run after its caller has died
 	collectWait = 10 * time.Second
-	lookWait    = time.Minute // the environment may have to be created first
+	lookWait    = time.Minute // long enough to create the environment first
 )
 
-// Options configure a Launcher. Dir is required if Remote is nil. Zero values mean the defaults.
+// Options configures a Launcher. Zero values mean the defaults, but Dir is required unless Remote is set.
 type Options struct {
-	Dir string // directory of the runs; created if missing, and closed to other users
-	// Runner configures the start of the runner on this machine.
+	Dir string // directory for the runs; Open creates it and denies other users access to it
+	// Runner configures how runners start on this machine.
 	Runner runner.Options
-	// Remote accesses the runs of another environment. The Launcher closes Remote.
+	// Remote starts the runs in another environment instead. The Launcher closes it.
 	Remote     *runner.Client
-	cli.Timing       // the stall limits are unused
-	MaxJournal int64 // bytes of output stored for a run; 0 means the runner's default
+	cli.Timing       // Stall and ToolStall are ignored
+	MaxJournal int64 // how many bytes of output a runner stores; 0 means the runner's default
 	Logger     *slog.Logger
 }
 
-// Launcher implements cli.Launcher for this machine or another environment. Linux only. Safe for concurrent use.
+// Launcher implements cli.Launcher for this machine, or for another environment. Linux only. Safe for concurrent use.
 type Launcher struct {
 	opts Options
 	root *runner.Client
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	runs     map[cli.RunID]*process // runs that this Launcher started or attached to, and that are not deleted
+	runs     map[cli.RunID]*process // runs that were started or attached to, and are not deleted yet
 	starting map[cli.RunID]bool
 	closed   bool
-	work     sync.WaitGroup // background work; mu is held when work is added
+	work     sync.WaitGroup // background work; mu must be held to add work
 	record   cli.Recorder   // nil stores nothing
 
-	closing chan struct{} // closed when closed is set
+	closing chan struct{} // closed by Close
 }
 
 var (
@@ -64,7 +64,7 @@ var (
 	_ cli.Lister    = (*process)(nil)
 )
 
-// Open opens the launcher of this machine. The caller must Close it.
+// Open opens a launcher. The caller must Close it.
 func Open(o Options) (*Launcher, error) {
 	o.OrphanAfter = cmp.Or(o.OrphanAfter, DefaultOrphanAfter)
 	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
@@ -88,7 +88,7 @@ func (h *Launcher) RecordBy(record cli.Recorder) {
 	h.record = record
 }
 
-// store stores the start of a turn.
+// store passes the start of a turn to the Recorder.
 func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	h.mu.Lock()
 	record := h.record
@@ -102,7 +102,7 @@ func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	return nil
 }
 
-// LookPath implements cli.Launcher. It checks a name with a slash as a path, without a search.
+// LookPath implements cli.Launcher. If name contains a slash, LookPath only checks that path.
 func (h *Launcher) LookPath(name string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
@@ -139,9 +139,9 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers the ID of a run before the run exists. The caller must call held once hold was called, or the
-// start has failed.
-func (h *Launcher) announce(id cli.RunID) (held func()) {
+// announce registers the ID of a run that is being started, so that Left does not list it. The caller must call done
+// after hold, or if the start fails.
+func (h *Launcher) announce(id cli.RunID) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.starting[id] = true
@@ -161,7 +161,7 @@ func (h *Launcher) limits(p cli.Purpose) runner.Limits {
 	return l
 }
 
-// hold creates the process of a run and registers it.
+// hold creates and registers the process of a run.
 func (h *Launcher) hold(run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
 	r := newProcess(h, run, p, marks)
 	h.mu.Lock()
@@ -196,8 +196,8 @@ func (h *Launcher) Settled(turn cli.TurnID) {
 	}
 }
 
-// Rests reports whether a run waits for its next turn. ductor may end such a run, because another run can resume the
-// session.
+// Rests reports whether a run is waiting for its next turn. ductor may end such a run, because another run can continue
+// its session.
 func (h *Launcher) Rests(run cli.RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -205,10 +205,10 @@ func (h *Launcher) Rests(run cli.RunID) bool {
 	return r != nil && r.marks.rests()
 }
 
-// forget deletes a run in the background. The caller holds mu.
+// forget deletes a run. It does not wait for that. The caller holds mu.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
-	if h.closed { // the next process of ductor deletes the run
+	if h.closed { // the next process of ductor will delete it
 		return
 	}
 	h.work.Go(func() { h.collect(r) })
@@ -222,8 +222,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired is called after a run was stopped and released. It deletes the run if all its turns are settled, even while
-// the Launcher closes, because Close waits for the caller.
+// retired is called when a run was stopped and ductor has detached from it. If all turns of the run are settled,
+// retired deletes the run. It may do that while the Launcher closes, because Close waits for the caller.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)
@@ -237,7 +237,7 @@ func (h *Launcher) retired(r *process) {
 	}
 }
 
-// background runs f on a goroutine for which Close waits. After Close it calls f directly.
+// background runs f on a goroutine. Close waits for it. After Close, background runs f before it returns.
 func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
@@ -249,7 +249,7 @@ func (h *Launcher) background(f func()) {
 	h.mu.Unlock()
 }
 
-// Close detaches from all running runs, which continue. Idempotent.
+// Close detaches from all runs. Their programs continue. Idempotent.
 func (h *Launcher) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -264,12 +264,12 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// begun notifies the runner of a new turn. It does so in the background, so that the prompt does not wait. The caller
-// must hold no lock.
+// begun tells the runner about a new turn. It does not wait, because the prompt would have to wait, too. The caller
+// must not hold mu.
 func (h *Launcher) begun(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed { // the next process of ductor handles the run
+	if h.closed { // the next process of ductor will handle the run
 		return
 	}
 	h.work.Go(func() {

@@ -7,17 +7,17 @@ import (
 	"ductor/cli"
 )
 
-// runMarks contains the marks of a run, and positions that are derived from them.
+// runMarks contains the marks of a run, and computes which output its turns still need.
 type runMarks struct {
-	recording sync.Mutex // held while marks are stored, to keep their order
+	recording sync.Mutex // held while a mark is stored, so that marks keep their order
 	mu        sync.Mutex
 	all       []cli.Mark
-	settled   []cli.TurnID // settled turns that have a mark
-	over      int64        // offset at which the output of the last ended turn ends
-	forgotten int64        // output before this offset is deleted
+	settled   []cli.TurnID // settled turns whose mark is in all
+	over      int64        // offset at which the output of ended turns ends
+	forgotten int64        // the output before this offset was deleted
 }
 
-// add adds a mark, and removes the marks that the new mark makes invalid.
+// add adds a mark, and removes marks that are no longer valid.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +27,7 @@ func (k *runMarks) add(m cli.Mark) {
 	k.all, k.settled = append(kept, m), nil
 }
 
-// settle records that a turn is settled. It reports whether the turn has a mark.
+// settle records that a turn is settled. It returns false if the turn has no mark.
 func (k *runMarks) settle(turn cli.TurnID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,7 @@ func (k *runMarks) open() bool {
 	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
-// rests reports whether at least one turn ran, all turns are settled, and no background work is open.
+// rests reports whether the run has had a turn, all its turns are settled, and it has no background work.
 func (k *runMarks) rests() bool {
 	open := k.open()
 	k.mu.Lock()
@@ -60,9 +60,9 @@ func (k *runMarks) ended(output int64) {
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset from which output is still needed. After a restart, ductor reads from the mark of the
-// first turn that is not settled. If all turns are settled, it reads from the end of the last turn. Later marks have no
-// lower offset.
+// neededFrom returns the offset before which the output is no longer needed. After a restart, ductor reads from the
+// mark of the first turn that is not settled. If all turns are settled, it reads from the end of the last turn. Later
+// marks never have a lower offset.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()
@@ -80,7 +80,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets records that the output before an offset is deleted. It reports whether the offset is higher than before.
+// forgets records that the output before an offset is being deleted. It returns false if that was already the case.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

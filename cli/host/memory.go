@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// keptFree is the share of the memory that agents must leave free.
+// keptFree is the share of the memory that remains free of agents.
 const keptFree = 0.2
 
-// Memory computes how much memory agents may use: the available memory (proc(5), MemAvailable) minus a fifth of the
-// total. If a control group of this process leaves less, Memory computes with the group's limit and usage. Memory reads
-// the file system at root, normally "/".
+// Memory computes how much memory agents may still use. This is the available memory of the machine (proc(5),
+// MemAvailable) without a fifth of the total. If this process is in a control group with a lower limit, the group's
+// limit and usage count instead. Memory reads the file system at root, normally "/".
 type Memory struct{ root fs.FS }
 
 // NewMemory returns a Memory that reads from root.
 func NewMemory(root fs.FS) Memory { return Memory{root} }
 
-// Available returns how many bytes agents may still use. It is negative if less than a fifth of the total is free. It
-// returns no limit if nothing can be read.
+// Available returns how many more bytes agents may use. It is negative if less than a fifth of the memory is free. It
+// returns math.MaxInt64 if it cannot read the figures.
 func (m Memory) Available() int64 {
 	all, err := m.numbers("proc/meminfo")
 	if err != nil || all["MemTotal"] == 0 {
@@ -40,10 +40,11 @@ func (m Memory) Available() int64 {
 	return left
 }
 
-// memoryGroup is a control group with a memory limit, in bytes. used excludes file pages that the kernel can drop.
+// memoryGroup contains the memory limit and usage of a control group, in bytes. used does not include cached file pages
+// that the kernel can drop.
 type memoryGroup struct{ limit, used int64 }
 
-// groups lists the control groups of this process, from its own up to the root.
+// groups lists the control groups of this process, from the innermost to the root.
 func (m Memory) groups() (list []memoryGroup) {
 	own, err := fs.ReadFile(m.root, "proc/self/cgroup")
 	if err != nil {
@@ -82,7 +83,7 @@ func (m Memory) group(dir string) (memoryGroup, error) {
 	return memoryGroup{limit: limit, used: used - stat["inactive_file"]}, nil
 }
 
-// number reads a file that contains one number. It returns an error for "max".
+// number reads a file that contains a number. It returns an error for "max", which means no limit.
 func (m Memory) number(name string) (int64, error) {
 	text, err := fs.ReadFile(m.root, name)
 	if err != nil {
@@ -91,13 +92,13 @@ func (m Memory) number(name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// numbers reads a file with a name and a number on each line.
+// numbers reads a file whose lines each contain a name and a number.
 func (m Memory) numbers(name string) (map[string]int64, error) {
 	file, err := m.root.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
-	defer func() { _ = file.Close() }() // nothing was written
+	defer func() { _ = file.Close() }() // closing a file that was only read cannot lose data
 	all := map[string]int64{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -112,5 +113,5 @@ func (m Memory) numbers(name string) (map[string]int64, error) {
 	return all, lines.Err()
 }
 
-// MachineMemory returns the Memory of the machine that ductor runs on.
+// MachineMemory returns the Memory of this machine.
 func MachineMemory() Memory { return NewMemory(os.DirFS("/")) }

@@ -13,10 +13,10 @@ import (
 	"ductor/internal/runner"
 )
 
-// drainPatience is how long ductor continues to read the output of a stopped run before it releases the run.
+// drainPatience is how long ductor reads the output of a stopped run before it detaches.
 const drainPatience = 5 * time.Second
 
-// Pauses between attempts to stop an unreachable run.
+// Pauses between attempts to stop a run that is unreachable.
 const (
 	stopPause     = time.Second
 	stopPauseMost = 30 * time.Second
@@ -36,15 +36,15 @@ type process struct {
 	phase phase
 }
 
-// phase is the progress of a run's end.
+// phase describes how far the end of a run has come.
 type phase int
 
 // The phases of a run, in order.
 const (
 	running  phase = iota
-	stopping       // the run was unreachable; a goroutine tries to stop it
-	dead           // the run has no processes left
-	released       // the run is dead, and ductor is detached
+	stopping       // the run was unreachable, and a goroutine tries to stop it
+	dead           // no process of the run is left
+	released       // dead, and ductor has detached from the run
 )
 
 func newProcess(h *Launcher, run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
@@ -113,7 +113,7 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 
 func (r *process) Ended(output int64) { r.marks.ended(output) }
 
-// done reports whether the run is no longer needed.
+// done reports whether ductor may delete the run.
 func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
 
 // reached reports whether the run is in phase p or a later one.
@@ -123,7 +123,7 @@ func (r *process) reached(p phase) bool {
 	return r.phase >= p
 }
 
-// advance moves the run to phase p. It returns false if the run had already reached p.
+// advance sets the phase to p. It returns false if the run had already reached p.
 func (r *process) advance(p phase) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	err := r.run.Stop(ctx, grace)
-	if err != nil && r.isDead() { // another Stop was faster, and the run is released
+	if err != nil && r.isDead() { // another call of Stop was faster and released the run
 		return nil
 	}
 	if err != nil {
@@ -152,8 +152,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries to stop a run in an unreachable environment until it succeeds or the Launcher closes. If the Launcher
-// closes first, the next process of ductor finds the run, or the run's runner ends it as an orphan.
+// stopLater tries again and again to stop a run in an unreachable environment, until the Launcher closes. After that,
+// the next process of ductor finds the run, or the runner ends it as orphaned.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return
@@ -181,8 +181,9 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	})
 }
 
-// endLate stops runs that were unreachable when they were to be stopped. An agent in such a run might still work in the
-// session that is to be resumed. So endLate returns an error if a run is still unreachable.
+// endLate stops runs of the same agent and conversation that could not be reached when they should have been stopped.
+// The agent in such a run might still be working in the session that the new run would continue. If a run is still
+// unreachable, endLate returns an error.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
@@ -209,8 +210,8 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	return late
 }
 
-// release reads the remaining output of a stopped run and detaches from the run. The output stays on disk until the
-// run's turns are settled.
+// release reads the rest of a stopped run's output, and detaches from the run. The output remains on disk until all
+// turns of the run are settled.
 func (r *process) release() {
 	wait := time.NewTimer(drainPatience)
 	defer wait.Stop()
@@ -225,7 +226,7 @@ func (r *process) release() {
 
 func (r *process) Detach() { r.run.Detach() }
 
-// input writes to the program and counts the bytes.
+// input is the program's standard input. It counts the bytes.
 type input struct {
 	to io.WriteCloser
 
@@ -249,7 +250,7 @@ func (i *input) position() int64 {
 	return i.sent
 }
 
-// output reads the program's output, and converts errors to errors of package cli.
+// output is the program's standard output. It converts errors of package runner to those of package cli.
 type output struct {
 	from  *runner.Output
 	once  sync.Once
@@ -281,13 +282,14 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetWait limits how long ductor waits for a runner to delete output or to change limits.
+// forgetWait limits how long a runner may take to delete output, or to change its limits.
 const forgetWait = 5 * time.Second
 
-// renewPause delays the notice of a new turn to the runner, so that the runner passes on the prompt first.
+// renewPause is the delay before ductor tells the runner about a new turn. The runner can then pass on the prompt
+// first.
 const renewPause = 200 * time.Millisecond
 
-// renew restarts the age limit of the run.
+// renew restarts the time that Timing.StaleAfter limits.
 func (r *process) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
@@ -296,7 +298,7 @@ func (r *process) renew() {
 	}
 }
 
-// trim deletes output that no turn needs. It waits for the runner, so the caller must hold no lock.
+// trim deletes output that no turn needs. It waits for the runner, so the caller must not hold a lock.
 func (r *process) trim() {
 	before := r.marks.neededFrom()
 	if !r.marks.forgets(before) {

@@ -17,7 +17,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// maxSeed limits the size of an owner's file that is copied to homes.
+// maxSeed limits the size of a seed's content, in bytes.
 const maxSeed = 32 << 20
 
 // seed is a cli.HomeSeed with the methods that Homes needs.
@@ -33,7 +33,7 @@ func (s seed) check() error {
 	return nil
 }
 
-// content returns the content for a copy of the seed, or nil if the seed has none.
+// content returns the content of a copy of the seed. It is empty if there should be no copy.
 func (s seed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
@@ -71,8 +71,9 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// syncSeeds updates all seeds in a home. had maps the path of each seed to its state after the last update. syncSeeds
-// returns the new map. If an agent changed a seed, the agent's content stays until the owner changes the seed.
+// syncSeeds updates all seeds in a home. had maps the path of each seed to its state: the hash of the copied content,
+// or "link". syncSeeds returns the new states. If an agent changed a copy, the agent's content remains until the owner
+// changes the original.
 func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
@@ -91,14 +92,14 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 	return now, nil
 }
 
-// copyTo copies the seed, unless the same content was copied before.
+// copyTo copies the seed, unless it copied the same content before. had is the state of the last copy.
 func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 	content, err := s.content()
 	if err != nil {
 		return "", err
 	}
 	if len(content) == 0 {
-		if had != "" { // the owner's file is gone
+		if had != "" { // the owner's file was removed
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
@@ -113,7 +114,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 
 const tied = "link"
 
-// tie creates the link of the seed.
+// tie creates the seed's link if it is missing.
 func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -147,7 +148,7 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	return tied, replaceLink(home, s.To, s.From)
 }
 
-// giveBack copies a file that an agent renewed in a home to the owner's home.
+// giveBack copies a file to the owner's home if an agent wrote it in the place of a link.
 func giveBack(home *os.Root, from, to string) error {
 	content, err := home.ReadFile(from)
 	if err != nil || len(content) == 0 || len(content) > maxSeed {
@@ -164,7 +165,8 @@ func giveBack(home *os.Root, from, to string) error {
 	return rooted.Replace(dir, filepath.Base(to), content, nil)
 }
 
-// replaceFile writes a file atomically. It replaces an existing file or link, but not a directory.
+// replaceFile writes a file atomically. If a file or a link exists, replaceFile replaces it. It fails if a directory
+// exists.
 func replaceFile(root *os.Root, name string, content []byte) error {
 	return replace(root, name, func(temporary string) error {
 		f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -195,9 +197,9 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 	return nil
 }
 
-// CopiedSeeds converts seeds for an environment that does not see this host's files. The result contains only plain
-// copies. CopiedSeeds writes the results of Pick to files in dir that other users cannot read. It omits links to
-// directories, and seeds whose Pick returns no content.
+// CopiedSeeds converts seeds for an environment that does not see this host's files. The result contains only seeds
+// that are copied unchanged: CopiedSeeds writes the results of Pick to files in dir, which other users cannot read. It
+// omits links to directories, and seeds whose Pick returns no content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)
@@ -218,7 +220,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 		}
 		content, err := seed(s).content()
 		if err == nil && len(content) > 0 {
-			// A new modification time would look like a changed file.
+			// Do not write the same content again: a new modification time would look like a change.
 			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) {
 				err = replaceFile(root, s.To, content)
 			}
@@ -231,7 +233,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	return copied, nil
 }
 
-// ignoreGone ignores the error if an agent removed a file during an update.
+// ignoreGone returns nil for fs.ErrNotExist, because agents may remove files at any time.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

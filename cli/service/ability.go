@@ -11,14 +11,14 @@ import (
 	"ductor/cli/tools"
 )
 
-// limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
-// limited in this way, or if the permission mode cannot be enforced. It does not check the mode of a request with
-// TextOnly, or of a resumed turn, which keeps its mode.
+// limited returns req with the tool lists translated into the agent's own names of tools. It returns a Failure if
+// ductor cannot make the agent obey these lists or the permission mode. It does not check the permission mode of a
+// request with TextOnly, or of a resumed turn, which already has its mode.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
-		// If the provider panics, the session itself still refuses the mode.
+		// If the provider panics here, the session itself still rejects the mode.
 		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
@@ -43,8 +43,8 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 	return failure.Reason
 }
 
-// Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It
-// assumes the agent's current mode of running.
+// Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It uses
+// the mode (live or one-shot) in which the agent probably runs.
 func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
 	entry, failure := s.at(in, agent, "")
 	if failure != nil {
@@ -59,7 +59,7 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 
 // ProjectFields lists the project settings for an agent in a directory; see cli.ReadProject. It returns nothing if the
 // agent does not read project settings.
-func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
+func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, unread string) {
 	entry, failure := s.at(in, agent, "")
 	if failure != nil {
 		return nil, "" // the turn will report the failure
@@ -71,8 +71,8 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	return cli.ReadProject(dir, s.home, reader.ProjectFiles())
 }
 
-// ShowSkill adds the contents of a skill to a request to use it; see cli.SkillReader. It returns other requests
-// unchanged.
+// ShowSkill adds the contents of a skill to a request for approval to use it; see cli.SkillReader. It returns other
+// requests unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
@@ -84,7 +84,8 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 		return asked
 	}
 	home, err := entry.runEnv.home(ctx, req)
-	if err != nil { // the skill in another home could be different
+	// Without the right home, ShowSkill could show a different skill.
+	if err != nil {
 		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
 		return asked
 	}
@@ -92,9 +93,9 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 	return reader.ShowSkill(ctx, req, asked)
 }
 
-// Agents returns for every agent of an environment whether it is usable, and in which mode it runs. It uses no tokens.
-// It asks an agent only if the answer is not cached. It creates the sandbox if needed. It returns no agents for an
-// unknown environment.
+// Agents describes every agent of an environment: whether it is usable, and in which mode it runs. It uses no tokens,
+// and asks an agent only if the answer is not cached. It creates the sandbox if needed. If the environment is unknown,
+// it returns no agents.
 func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -114,23 +115,24 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	return all
 }
 
-// ChooseMode returns the mode in which an agent runs: wanted if can contains it, or else the first mode in can, which
-// is the preferred one. It returns "" if can is empty, because the agent cannot run.
-func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
+// ChooseMode returns the mode in which an agent runs: the configured one if the agent supports it, or else the first
+// supported one, which is the one that the agent's provider prefers. It returns "" if no mode is supported, because the
+// agent then cannot run.
+func ChooseMode(supported []cli.Mode, configured cli.Mode) cli.Mode {
 	switch {
-	case len(can) == 0:
+	case len(supported) == 0:
 		return ""
-	case slices.Contains(can, wanted):
-		return wanted
+	case slices.Contains(supported, configured):
+		return configured
 	}
-	return can[0]
+	return supported[0]
 }
 
-// askModes returns a function that asks a provider for its modes. This may take a process.
+// askModes returns a function that asks a provider for its modes. The function may start a process of the agent.
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a panic means no modes
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // after a panic, can is empty
 		want := s.opts.Modes[p.Agent()]
 		// An older version of the agent may not support the configured mode.
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
@@ -143,7 +145,7 @@ func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	}
 }
 
-// mode returns the mode in which an agent runs. The first call may ask the agent.
+// mode returns the mode in which an agent runs. It asks the agent for its modes unless they are cached.
 func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	can, err := e.modes.get(ctx)
 	if err != nil {
@@ -157,8 +159,8 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	return mode, nil
 }
 
-// modeSoFar returns the mode in which an agent probably runs: the configured mode, or else live. It does not ask the
-// agent.
+// modeSoFar returns the mode in which an agent probably runs. Unlike mode, it does not ask the agent. If the agent's
+// modes are not cached, it returns the configured mode or live.
 func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	want := s.opts.Modes[e.provider.Agent()]
 	can, _ := e.modes.latest()
@@ -168,11 +170,13 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	return cmp.Or(want, cli.Live)
 }
 
-// StoredSessions lists the sessions that an environment's agents have stored in their files for a directory, newest
-// first. It returns ErrUnsupported if ductor's sessions have their own homes, because such a home contains no other
-// sessions. It skips an agent that fails, for example because no user is logged in. If several accounts have a session,
-// because their homes are copies, it lists the session of the account in of, or else of the default account.
-func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+// StoredSessions lists the sessions for a directory that an environment's agents have stored in their own files, newest
+// first. It skips an agent that fails, for example because no user is logged in. It returns ErrUnsupported if each
+// session has its own home, because such a home contains only one session.
+//
+// If the homes of several accounts are copies, they contain the same session. StoredSessions then lists it once, if
+// possible with the agent's account in accounts.
+func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
@@ -181,7 +185,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Acc
 	case at.homes != nil:
 		return nil, errors.ErrUnsupported
 	case in == "":
-		dir = cli.RealPath(dir) // agents see the resolved path
+		dir = cli.RealPath(dir) // agents see the path with links resolved
 	}
 	var mu sync.Mutex
 	var all []cli.StoredSession
@@ -218,17 +222,18 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Acc
 		}
 		s.opts.Logger.Warn("some sessions of agents are not listed", "err", err)
 	}
-	all = withoutCopies(all, of)
+	all = withoutCopies(all, accounts)
 	slices.SortFunc(all, func(a, b cli.StoredSession) int {
 		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }
 
-// withoutCopies returns each session once, of the account in of, or else of the first account by name.
-func withoutCopies(all []cli.StoredSession, of cli.Accounts) []cli.StoredSession {
+// withoutCopies returns each session once. If several accounts have a session, it prefers the agent's account in
+// accounts, and otherwise the first account by name.
+func withoutCopies(all []cli.StoredSession, accounts cli.Accounts) []cli.StoredSession {
 	rank := func(s cli.StoredSession) int {
-		if s.Account == of[s.Agent] {
+		if s.Account == accounts[s.Agent] {
 			return 0
 		}
 		return 1
@@ -240,7 +245,7 @@ func withoutCopies(all []cli.StoredSession, of cli.Accounts) []cli.StoredSession
 	return slices.CompactFunc(all, func(a, b cli.StoredSession) bool { return a.Agent == b.Agent && a.ID == b.ID })
 }
 
-// ResumeCommand returns the shell command that resumes the session req.Resume in req.Dir, for a terminal. It returns
+// ResumeCommand returns a shell command for a terminal that resumes the session req.Resume in req.Dir. It returns
 // ErrUnsupported if the agent has no such command.
 func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])

@@ -22,15 +22,15 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 	return r
 }
 
-// acquire returns the conversation's idle session. It closes that session if it cannot run the request. Without an idle
-// session, acquire returns an entry without a session, and the caller opens the session.
+// acquire returns the conversation's idle session for a turn. If that session cannot run the request, acquire closes
+// it. If there is no idle session, acquire returns an entry without a session, and the caller opens the session.
 //
 // If the limit of processes is reached, acquire ends the least recently used idle process. If no process is idle,
 // acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for the
 // short time in which an idle process ends.
 //
-// If ahead is set, the session is opened ahead of its turn. Then acquire neither waits for a process nor ends one. It
-// returns nil if the caller is to open no session.
+// If ahead is not nil, the session is not for a turn yet. Then acquire neither waits for a process nor ends one, and
+// returns nil if no session should be opened now.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
 	wait func(shortage)) (*pooled, error) {
 	for {
@@ -40,13 +40,14 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 			return e, err
 		case ahead == nil:
 			p.discardInBackground(e)
-		default: // the old process must end first
+		// Wait here, so that the new session is opened only after the old process has ended.
+		default:
 			_ = p.discard(e)
 		}
 	}
 }
 
-// request queues r and waits for the answer.
+// request appends r to the queue and waits for its answer.
 func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*pooled, error) {
 	p.do(func() { p.queue = append(p.queue, r) })
 	look := time.NewTicker(lookAgain)
@@ -57,13 +58,13 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 			return e, nil
 		case now := <-r.short:
 			wait(now)
-		case <-look.C: // freed memory causes no event
+		case <-look.C: // no event reports that memory is available again
 			p.turned()
 			p.do(func() {})
 		case <-ctx.Done():
 			p.do(func() { p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r }) })
 			select {
-			case e := <-r.granted: // the answer came just before ctx ended
+			case e := <-r.granted: // the answer arrived just before ctx ended
 				return e, nil
 			default:
 				return nil, context.Cause(ctx)
@@ -72,8 +73,8 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 	}
 }
 
-// serve answers all requests that can be answered now. For the other requests, it ends idle processes, and reports why
-// the requests wait.
+// serve answers all queued requests that can be answered now. If requests must wait, it ends idle processes and sends
+// each request the reason.
 func (p *pool) serve() {
 	var waiting []*request
 	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
@@ -83,7 +84,7 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		// No session is to be opened ahead now.
+		// A session that is only opened ahead must not wait.
 		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
@@ -107,8 +108,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry for a request, in a shared process or in a new process. It returns nil if neither is possible.
-// If only one more process may start, the first waiting request gets the process.
+// start creates an entry for a request, in a process that sessions share or in a new one. It returns nil if neither is
+// possible. A new process is only for the first waiting request, so that no other request can overtake it.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.going() {
@@ -120,7 +121,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer ends the request's wait with an entry, or with nil.
+// answer sends the request an entry, or nil if it gets none.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:
@@ -133,7 +134,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget withdraws a shortage that the request has not received yet.
+// forget removes a shortage from the channel if the request has not received it yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -141,8 +142,9 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether the request must wait for a session that is closing, or that is being opened ahead and may
-// suit the request. A closing entry without a conversation is a process that serves several conversations.
+// barred reports whether the request must wait for a session that is closing, or that is being opened ahead and may fit
+// the request. If a closing entry has no conversation, its process serves several conversations, so all requests for
+// the agent wait.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

@@ -9,21 +9,21 @@ import (
 	"ductor/cli"
 )
 
-// resultGuard sits between a provider and the turn's listener. It holds back the Result until judge has checked it, and
-// records which events the listener got. After close, it passes on no events.
+// resultGuard passes events from a provider to the turn's listener. It holds back the Result until judge has checked
+// it, and records what the listener has received. After close, it passes on nothing.
 type resultGuard struct {
 	agent cli.Agent
-	waits func(asked cli.ApprovalID, waiting bool) // called when the agent starts and stops waiting for its user
+	waits func(asked cli.ApprovalID, waiting bool) // called when the agent starts or stops waiting for a user
 	began func(cli.AgentSessionID)                 // called when the agent names its session
 
 	mu     sync.Mutex
-	emit   func(cli.Event) // nil once the turn is closed
+	emit   func(cli.Event) // nil after close
 	result *cli.Result
 	answer cli.Answer
 	named  cli.SessionStarted
-	tools  []cli.ToolID // open tools
-	shown  bool         // text or a tool was shown, so the turn is not repeated
-	cut    bool         // a tool ended only because the turn ended
+	tools  []cli.ToolID // tools that have not ended
+	shown  bool         // the listener received text or a tool, so the turn must not be repeated
+	cut    bool         // a tool was ended by the end of the turn
 }
 
 // event handles an event of the provider.
@@ -44,7 +44,7 @@ func (w *resultGuard) event(ev cli.Event) {
 		w.named = ev
 	case cli.TextDelta, cli.FileChanged:
 		w.shown = true
-	case cli.ApprovalAsked: // an allowed tool may have run
+	case cli.ApprovalAsked: // the agent may have run the tool after an approval
 		w.shown = true
 		w.waits(ev.ID, true)
 	case cli.QuestionAsked:
@@ -63,8 +63,9 @@ func (w *resultGuard) event(ev cli.Event) {
 	w.emit(ev)
 }
 
-// close ends the turn for the provider. It returns the provider's Result and true. If the provider emitted no Result,
-// it returns a Result with the known facts and false. It ends open tools, unless the turn continues without ductor.
+// close stops passing on events. It returns the provider's Result and true. If the provider emitted no Result, it
+// returns a Result with the text so far and false. It emits a ToolEnded for each open tool, unless ductor detached from
+// the turn.
 func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,15 +83,15 @@ func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
 
-// attempt is one attempt to run a turn, with its result.
+// attempt is the outcome of one attempt to run a turn.
 type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // closed when the provider's Open has returned; nil unless open gave up waiting
+	late   chan struct{} // set if open stopped waiting for the provider's Open; closed when Open has returned
 }
 
-// attempt runs req once, in mode. It emits everything except the Result.
+// attempt runs req once in the given mode. It emits all events except the Result.
 func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request,
 	emit func(cli.Event)) attempt {
 	agent, waited := entry.provider.Agent(), false
@@ -118,7 +119,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	return s.attemptIn(ctx, lent, req, emit)
 }
 
-// attemptIn runs req once in a session from the pool.
+// attemptIn is attempt for an entry that has a session.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
 	w := &resultGuard{
 		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },
@@ -129,7 +130,7 @@ func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, 
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
-// recordBegun stores the ID of a new session, in the background.
+// recordBegun stores the ID of a new session. It does not wait for the store.
 func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	if id == req.Resume {
 		return
@@ -141,8 +142,10 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	})
 }
 
-// open opens the session of an entry. If Open fails, open removes the entry. If ctx is done before the provider's Open
-// returns, open returns at once. A session that Open returns later is closed, and then late is closed.
+// open opens the session of an entry. If the provider's Open fails, open removes the entry from the pool.
+//
+// If ctx is done before the provider's Open has returned, open returns at once. If Open then still returns a session,
+// open closes it in the background, and closes late.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {
@@ -174,8 +177,8 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	return nil, late, nil
 }
 
-// runTurn runs the session's Turn. Turn must return soon after ctx is done. If Turn takes much longer than its contract
-// allows, runTurn gives up waiting.
+// runTurn runs the session's Turn. If Turn does not return in time after ctx is done, runTurn stops waiting and returns
+// a Failure.
 func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *resultGuard) error {
 	leave := s.present.enter(req, lent)
 	defer func() {

@@ -9,12 +9,12 @@ import (
 	"ductor/cli"
 )
 
-// troubleTTL is how long a failure is cached. It is short, so that users soon see the effect of a log-in.
+// troubleTTL is how long a failure is cached. It is short so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the result of a slow query. Good results are valid for MenuTTL, others for troubleTTL. A query continues
-// even if no caller waits for it. Callers share a running query, unless it started before forget. In the second half of
-// a result's validity, get returns the result and renews it in the background.
+// cached caches the result of a slow query. A good result is valid for MenuTTL, any other for troubleTTL. If a result
+// has passed half of its time, get returns it and renews it in the background. Callers share a running query, unless
+// forget was called since it started. A query continues even if no caller waits for it.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -23,14 +23,15 @@ type cached[T any] struct {
 	mu     sync.Mutex
 	value  T
 	at     time.Time     // zero before the first result
-	flight chan struct{} // closed at the end of the current query; nil if none runs
+	flight chan struct{} // closed when the running query ends; nil if none runs
 }
 
 func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool) *cached[T] {
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns a valid result, or the cause of ctx. If ctx is AtOnce, it also returns an older good result.
+// get returns a valid result, or waits for a query. If ctx ends first, it returns the cause of ctx. If ctx comes from
+// cli.AtOnce, get does not wait, but may return a good result that is no longer valid.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
@@ -63,8 +64,7 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 	}
 }
 
-// latest returns the result of the query that has just ended. Callers that waited for the query get it even if it is no
-// longer valid.
+// latest returns the result of the last query, even if it is no longer valid. It returns false if there is none.
 func (c *cached[T]) latest() (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *cached[T]) renew() {
 		value := c.fetch(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.flight == flight { // not forgotten
+		if c.flight == flight { // forget was not called
 			c.value, c.at, c.flight = value, c.opts.Now(), nil
 		}
 		close(flight)
@@ -93,8 +93,8 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get start a query. It drops the result of a query that runs already, which may not have seen
-// the change that the caller made.
+// forget makes the next get start a query. It also drops the result of a running query, because that query may have
+// missed the change that the caller knows of.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 	"ductor/internal/growstack"
 )
 
-// core contains the values that all parts of a Service share.
+// core contains what all parts of a Service share.
 type core struct {
 	opts Options
 	base context.Context // cancelled by Close
 	work *group
 }
 
-// group counts running work, so that its owner can wait. It differs from a sync.WaitGroup in two ways: a closed group
-// accepts no new work, and waiting can end early. Go and Add are allowed even after close; they are for work that
-// belongs to unfinished work.
+// group counts running work, so that Close can wait for it. Unlike a sync.WaitGroup, it accepts no new work after
+// close, and waiting can end early. Go and Add remain allowed after close, but only for work that belongs to other
+// running work.
 type group struct {
 	sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	idle   chan struct{} // closed when the group is closed and has no work
+	idle   chan struct{} // closed when the group is closed and no work is running
 }
 
 func newGroup() *group { return &group{idle: make(chan struct{})} }
 
-// enter registers work. It returns false if the group is closed.
+// enter registers work; the caller must call Done at its end. It returns false if the group is closed.
 func (g *group) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,7 @@ func (g *group) close() {
 		return
 	}
 	g.closed = true
-	go func() { // ends with the last work
+	go func() { // ends when no work is running
 		g.WaitGroup.Wait()
 		close(g.idle)
 	}()
@@ -65,7 +65,7 @@ func (g *group) spawn(f func()) bool {
 	return true
 }
 
-// wait returns when the closed group has no more work. If ctx ends first, it returns the cause of ctx.
+// wait waits until a closed group has no more work. If ctx ends first, it returns the cause of ctx.
 func (g *group) wait(ctx context.Context) error {
 	select {
 	case <-g.idle:
@@ -85,7 +85,7 @@ func beside[T any](g *group, f func() T) <-chan T {
 	return came
 }
 
-// guard converts a panic of a provider to a Failure.
+// guard runs f, which calls a provider. It converts a panic to a Failure.
 func guard(agent cli.Agent, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -10,20 +10,20 @@ import (
 	"ductor/lang"
 )
 
-// pool keeps live sessions between turns, one for each conversation, and limits the number of processes. One goroutine
-// owns the pool's state; see do. That goroutine must not block. So it calls only one method of providers,
-// Sharer.Shares, which does not block.
+// pool contains the live sessions, at most one for each conversation. It limits the number of agent processes. One
+// goroutine accesses the pool's state; see do. That goroutine must not block, so it calls no method of a provider
+// except Sharer.Shares, which does not block.
 type pool struct {
 	*core
 	launchers func(cli.Sandbox) []cli.Launcher
 	commands  chan command
 	over      chan struct{} // closed when the goroutine has ended
-	look      chan struct{} // a token requests a measurement of the memory
+	look      chan struct{} // receiving a value requests a measurement of the memory
 
-	phase   phase // the goroutine owns this and the following fields
+	phase   phase // this and the following fields belong to the goroutine
 	slots   []*slot
 	queue   []*request
-	typical map[cli.Agent]int64 // the largest size of an agent's process so far, in bytes
+	typical map[cli.Agent]int64 // the largest measured size of a process of the agent, in bytes
 }
 
 // phase determines whether the pool keeps sessions after their turns.
@@ -32,7 +32,7 @@ type phase int
 const (
 	keeping   phase = iota
 	closed          // the pool closes sessions after their turns
-	detaching       // the pool detaches from sessions with background work, and closes the others
+	detaching       // the pool detaches from sessions with background work after their turns, and closes the others
 )
 
 // state is the state of an entry.
@@ -40,30 +40,30 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // is being opened ahead, or checked whether it fits; turns of its conversation wait
-	idle           // has no turn
+	warming        // is being opened ahead of a turn, or checked whether it fits; turns of its conversation wait
+	idle           // runs no turn
 	busy           // runs a turn
-	expiring       // runs a turn, and will be closed after the turn
-	closing        // is being closed; meanwhile no other session with its closeKey is opened
-	stuck          // was not closed or opened in time, and may still have a process
+	expiring       // runs a turn, and will be closed after that
+	closing        // is being closed; no other session with its closeKey may be opened meanwhile
+	stuck          // could not be closed or opened in time, and may still have a process
 )
 
-// pooled is an entry of the pool. It exists from before the opening of its session until the session is closed.
+// pooled is an entry of the pool: a session, including the time in which it is opened or closed.
 type pooled struct {
 	closeKey
-	entry     *agentEntry // nil for a run of the previous process if its agent is no longer configured
+	entry     *agentEntry // nil for a run of the previous process of ductor whose agent is no longer configured
 	mode      cli.Mode
-	session   cli.Session // nil until it is open
+	session   cli.Session // nil until the session is open
 	slot      *slot
 	state     state
-	ahead     *warmUp // set while the state is warming
+	ahead     *warmUp // not nil while the state is warming
 	used      time.Time
-	expiry    *time.Timer             // set when the entry became idle; nil before
-	approvals map[cli.ApprovalID]bool // open requests of its turn to the user
+	expiry    *time.Timer             // timer of the last idle period; nil before the first
+	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
 }
 
-// closeKey identifies sessions that must not run at the same time. Two processes of the same session would corrupt its
-// history. An agent has a separate history in each environment.
+// closeKey identifies sessions that must not exist at the same time, because they would corrupt each other's history.
+// An agent has a separate history in each environment.
 type closeKey struct {
 	sandbox      cli.Sandbox
 	conversation cli.Conversation
@@ -74,14 +74,15 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 	return closeKey{e.runEnv.sandbox, conversation, e.provider.Agent()}
 }
 
-// slot is one agent process, from before its start until it has ended. Sessions in the same process have the same slot.
+// slot is one process of an agent, including the time in which it starts or ends. Sessions that share a process have
+// the same slot.
 type slot struct {
-	id      processID // pid is 0 until it is known, and between turns that have a process each
+	id      processID // the PID is 0 until it is known, and for one-shot sessions, which have one process for each turn
 	entries []*pooled
 	memory  int64         // last measured size in bytes
-	watched int           // pid of the process whose end is awaited
-	dead    bool          // the process had ended when the run was found, so it does not count
-	empty   chan struct{} // closed when the slot has no entry
+	watched int           // PID of the process whose end a goroutine awaits
+	dead    bool          // the process had ended before ductor attached, so it does not count towards the limits
+	empty   chan struct{} // closed when the last entry is removed
 }
 
 // processID identifies an agent's process. PIDs of different environments can be equal.
@@ -91,31 +92,31 @@ type processID struct {
 	pid     int
 }
 
-// command is a function that the pool's goroutine runs. The goroutine then closes done.
+// command is a function for the pool's goroutine, which closes done after it.
 type command struct {
 	run  func()
 	done chan struct{}
 }
 
-// warmUp is the opening of a session ahead of its turn.
+// warmUp controls the opening of a session ahead of its turn.
 type warmUp struct {
 	ctx    context.Context
 	cancel context.CancelFunc // called when no turn needs the session any more
 }
 
-// request is a request for a session of a conversation.
+// request asks the pool for a session of a conversation.
 type request struct {
 	closeKey
 	entry   *agentEntry
 	mode    cli.Mode
 	ahead   *warmUp    // nil if the request is for a turn
-	shares  func() int // returns the PID of the process that the session would share, or 0
+	shares  func() int // returns the PID of the existing process that the session would share, or 0
 	told    shortage
-	granted chan *pooled  // buffered; receives the only answer, or nil if no session is to be opened ahead
-	short   chan shortage // buffered; contains the newest shortage
+	granted chan *pooled  // buffered; receives the only answer, which is nil if no session should be opened ahead
+	short   chan shortage // buffered; contains the latest reason for waiting
 }
 
-// lack is the limit that prevents a process from starting.
+// lack names the limit that prevents another process from starting.
 type lack int
 
 const (
@@ -124,7 +125,7 @@ const (
 	memory
 )
 
-// shortage is the reason why a turn waits for a process.
+// shortage describes why a turn waits for a process.
 type shortage struct {
 	of       lack
 	position int // in the queue, from 1
@@ -143,8 +144,8 @@ func (s shortage) sentence(p lang.Printer) string {
 	return p.Text("wait.memory-queued", s.position)
 }
 
-// do runs f on the pool's goroutine, which then serves the waiting requests. After the end of the pool, do does
-// nothing.
+// do runs f on the pool's goroutine, which then serves the queue. It returns after that. If the goroutine has ended, do
+// does nothing.
 func (p *pool) do(f func()) {
 	c := command{run: f, done: make(chan struct{})}
 	select {
@@ -176,7 +177,7 @@ func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	return nil
 }
 
-// add adds an entry to a slot. It registers a new slot.
+// add adds an entry to a slot. If the slot was empty, add also adds the slot to the pool.
 func (p *pool) add(e *pooled, at *slot) *pooled {
 	e.slot = at
 	at.entries = append(at.entries, e)
@@ -190,7 +191,7 @@ func (p *pool) add(e *pooled, at *slot) *pooled {
 	return e
 }
 
-// remove removes an entry from its slot. It removes an empty slot.
+// remove removes an entry from its slot. If the slot is then empty, remove also removes the slot from the pool.
 func (p *pool) remove(e *pooled) {
 	e.stopExpiry()
 	at := e.slot
@@ -201,17 +202,17 @@ func (p *pool) remove(e *pooled) {
 	}
 }
 
-// stopExpiry stops the timer, which would otherwise keep the entry in memory until the timer fires.
+// stopExpiry stops the entry's timer. A running timer would keep the entry in memory.
 func (e *pooled) stopExpiry() {
 	if e.expiry != nil {
 		e.expiry.Stop()
 	}
 }
 
-// leave removes an entry that has no session.
+// leave is remove for callers outside of the pool's goroutine.
 func (p *pool) leave(e *pooled) { p.do(func() { p.remove(e) }) }
 
-// slotOf returns the slot of a process, or nil.
+// slotOf returns the slot of the process with this ID, or nil. It returns nil for PID 0.
 func (p *pool) slotOf(id processID) *slot {
 	for _, at := range p.slots {
 		if at.id == id && id.pid != 0 {
@@ -221,24 +222,25 @@ func (p *pool) slotOf(id processID) *slot {
 	return nil
 }
 
-// inspect returns a session's info and its process, or nil for a session without a process.
+// inspect returns a session's info and its process. The process is nil if the session has none.
 func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 	info := e.info()
 	return info, p.process(processID{e.sandbox, e.agent, info.PID})
 }
 
-// info returns the session's info. If the provider panics, it returns the zero value.
+// info returns the session's info, or the zero value if the provider panics.
 func (e *pooled) info() (info cli.SessionInfo) {
-	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // not alive after a panic
+	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // after a panic, Alive is false
 	return info
 }
 
-// wanted returns false if a session should not be kept: it was opened ahead for nothing, or its agent was replaced.
+// wanted reports whether the session may stay in the pool. It may not if its warmUp was cancelled, or if its agent was
+// replaced.
 func (e *pooled) wanted() bool {
 	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
 }
 
-// process returns the process with this ID, or nil if this Service has no such process.
+// process returns the process with this ID, or nil if no launcher of this Service has it.
 func (p *pool) process(id processID) cli.Process {
 	if id.pid == 0 {
 		return nil
@@ -256,7 +258,7 @@ func (p *pool) process(id processID) cli.Process {
 // expireAfter makes the pool close a busy session after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
-// discard closes a session, and returns when it is closed. If that fails, discard returns an error, and the pool tries
+// discard closes a session and waits until it is closed. If closing fails, discard returns an error, and the pool tries
 // again later.
 func (p *pool) discard(e *pooled) error {
 	p.do(func() { p.beginClose(e) })
@@ -271,13 +273,13 @@ func (p *pool) closeInBackground(e *pooled) {
 	go func() { _ = p.finishClose(e) }() // logs errors
 }
 
-// beginClose marks an entry as closing, and makes the service wait for finishClose or detach.
+// beginClose marks an entry as closing. The group then waits until finishClose or detach is called.
 func (p *pool) beginClose(e *pooled) {
 	e.state = closing
 	p.work.Add(1)
 }
 
-// finishClose closes a session. It frees the slot once the process has ended.
+// finishClose closes a session, and removes its entry when the process has ended.
 func (p *pool) finishClose(e *pooled) error {
 	defer p.work.Done()
 	_, process := p.inspect(e)
@@ -305,13 +307,14 @@ func (p *pool) closeOnce(e *pooled) error {
 	return err
 }
 
-// closeWait limits the time that a provider may take to end a turn or a session.
+// closeWait returns how long a provider may take to end a turn or a session.
 func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 
 // closeAgain is the pause between two attempts to close a session.
 const closeAgain = 30 * time.Second
 
-// awaitDead waits for the end of a process that its session could not close. It retries until the service ends.
+// awaitDead waits for the end of a process whose session could not be closed. It tries to close the session again until
+// the service ends.
 func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	again := time.NewTicker(closeAgain)
 	defer again.Stop()
@@ -329,7 +332,7 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	}
 }
 
-// giveUp marks a session as stuck if opening it ahead takes too long. Turns then no longer wait for the session.
+// giveUp marks a session as stuck because opening it ahead takes too long. Turns then stop waiting for it.
 func (p *pool) giveUp(e *pooled) {
 	p.do(func() {
 		if e.state == warming {
@@ -338,7 +341,7 @@ func (p *pool) giveUp(e *pooled) {
 	})
 }
 
-// detachFrom removes a session that continues without the pool.
+// detachFrom detaches from a session and removes it from the pool. The session's process continues.
 func (p *pool) detachFrom(e *pooled) {
 	p.do(func() { p.beginClose(e) })
 	p.detach(e)

@@ -10,21 +10,21 @@ import (
 	"ductor/cli"
 )
 
-// leftTurn is a run of the previous process of ductor, for example with an open turn.
+// leftTurn is a run that the previous process of ductor started. Usually, a turn was running in it.
 type leftTurn struct {
 	runEnv  *runEnv
 	from    cli.Launcher
 	run     cli.LeftRun
-	account cli.Account // empty if no open turn names it
+	account cli.Account // empty if unknown
 	at      *pooled     // its entry in the pool
 }
 
-// has reports whether the turn started in the run, with the same agent and in the same environment.
+// has reports whether t was running in this run.
 func (l *leftTurn) has(t cli.OpenTurn) bool {
 	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
 
-// mark returns the position of an open turn in its run, as dialects expect it.
+// mark returns the position of an open turn in its run, in the form that providers expect.
 func mark(t cli.OpenTurn) cli.Mark {
 	m := cli.Mark{Turn: t.Turn, Output: t.Start.Output, Input: t.Start.Input, Note: t.Start.Note}
 	if t.Background {
@@ -33,14 +33,14 @@ func mark(t cli.OpenTurn) cli.Mark {
 	return m
 }
 
-// entry returns the run's agent with its account. It returns nil if the configuration no longer has one of both.
+// entry returns the run's agent with its account. It returns nil if the agent or the account is no longer configured.
 func (l leftTurn) entry() *agentEntry { return l.runEnv.account(l.run.Agent, l.account) }
 
 func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
-// endUseless ends a run without a turn that ductor can resume.
+// endUseless ends a run in which ductor can resume no turn.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
 		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
@@ -50,15 +50,15 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
-// spare protects a run of the previous process from being ended as useless. n is 1 before the caller attaches to the
-// run, and -1 after the caller has attached or given up.
+// spare adds n to the number of callers that want to attach to a run of the previous process. While it is not 0,
+// sighted does not end the run. n is 1 before the caller attaches, and -1 afterwards.
 func (s *Service) spare(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	s.spareLocked(run, n)
 }
 
-// spareLocked is like spare, but the caller holds leftMu.
+// spareLocked is spare for callers that hold leftMu.
 func (s *Service) spareLocked(run cli.RunID, n int) {
 	s.spared[run] += n
 	if s.spared[run] == 0 {
@@ -66,20 +66,20 @@ func (s *Service) spareLocked(run cli.RunID, n int) {
 	}
 }
 
-// sparedNow returns the protected runs. The caller must call it before listing the runs of the previous process. If a
-// listed run is then not protected, no caller is about to attach to it.
+// sparedNow returns a copy of the numbers that spare maintains. To decide whether to end a run, call it before listing
+// the runs: a run that is listed after that and not in the copy has no caller that wants to attach.
 func (s *Service) sparedNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	return maps.Clone(s.spared)
 }
 
-// adoptWait limits the time for attaching to a run.
+// adoptWait limits how long attaching to a run may take.
 const adoptWait = 10 * time.Second
 
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	req cli.Request) (session cli.Session, err error) {
-	// Attach even to the run of an aborted turn, because only then the session can end the turn properly.
+	// Attach even if the turn was aborted, because only an attached session can end the turn properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
 	defer cancel()
 	err = guard(run.Agent, func() (err error) {
@@ -89,7 +89,7 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	return session, err
 }
 
-// discardLeft ends a run in the background.
+// discardLeft ends a run of the previous process. It does not wait for that.
 func (s *Service) discardLeft(left leftTurn) {
 	s.pool.do(func() { s.pool.beginClose(left.at) })
 	go func() {
@@ -108,13 +108,13 @@ func (s *Service) discardLeft(left leftTurn) {
 	}()
 }
 
-// Resume continues a turn whose run Survey found, in the environment of that run. It never repeats the prompt.
-// Otherwise it works like Run.
+// Resume continues a turn of the previous process for which Survey returned RemainsRun. It works like Run, but uses the
+// environment of the existing run and never repeats the prompt.
 func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.entry() == nil { // it is no longer configured
+		if left.entry() == nil { // the agent is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)
@@ -155,7 +155,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // attach even if the turn was aborted, to end it properly
+	if err == nil || ctx.Err() != nil { // even if the turn was aborted, to end it properly
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.spare(left.run.Run, -1)
@@ -171,7 +171,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	return s.attemptIn(ctx, left.at, req, emit)
 }
 
-// Settled tells the launchers that the outcome of a turn is stored; see cli.Launcher.
+// Settled tells all launchers that ductor has stored the outcome of a turn; see cli.Launcher.
 func (s *Service) Settled(turn cli.TurnID) {
 	for _, at := range s.runEnvs.list() {
 		for _, l := range at.launchers {

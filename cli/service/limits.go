@@ -11,14 +11,14 @@ import (
 
 // This file limits the number of agent processes and their memory.
 
-// unmeasured is the assumed size in bytes of an agent's process until such a process has been measured.
+// unmeasured is the size in bytes that the pool assumes for processes of an agent before it has measured one.
 const unmeasured = 250 << 20
 
-// lookAgain is how often a turn that waits for memory checks whether memory is available.
+// lookAgain is how often the pool checks whether the memory suffices for a waiting turn.
 const lookAgain = time.Second
 
-// counts reports whether a process counts towards MaxLive. It does not count while all of its turns wait for their
-// users.
+// counts reports whether a process counts towards MaxLive. A process does not count while it runs turns and all of them
+// wait for users.
 func (at *slot) counts() bool {
 	waiting := false
 	for _, e := range at.entries {
@@ -33,12 +33,12 @@ func (at *slot) counts() bool {
 	return !waiting
 }
 
-// going reports whether the process is about to end. No turn may join it then.
+// going reports whether the process is about to end. No session may join it then.
 func (at *slot) going() bool {
 	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
 }
 
-// spare reports whether the process can be ended to make room for another one: all of its sessions are idle.
+// spare reports whether the pool can end the process to make room for another: all of its sessions are idle.
 func (at *slot) spare() bool {
 	return !at.going() && !slices.ContainsFunc(at.entries,
 		func(e *pooled) bool { return e.state < closing && e.state != idle })
@@ -49,14 +49,14 @@ func (p *pool) living() []*slot {
 	return slices.DeleteFunc(slices.Clone(p.slots), func(at *slot) bool { return at.dead })
 }
 
-// expected returns the expected size of an agent's process in bytes.
+// expected returns the size in bytes that a new process of the agent will probably have.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the limit that prevents new processes for requests, if the processes in there stay. freed is the memory
-// of other processes that are about to end.
-func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
+// lacks returns the limit that would be exceeded if each request got a new process beside the remaining ones. freed is
+// the memory of other processes that are about to end.
+func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
-	for _, at := range there {
+	for _, at := range remaining {
 		if at.counts() {
 			counted++
 		}
@@ -64,7 +64,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	if limit := p.opts.MaxLive; limit > 0 && counted > limit {
 		return number
 	}
-	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // one process may always run
+	if p.opts.Available == nil || len(requests) == 0 || len(remaining) == 0 { // the first process may always start
 		return enough
 	}
 	left := p.opts.Available() + freed
@@ -72,7 +72,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 		left -= p.expected(r.agent)
 	}
 	for _, at := range p.living() {
-		if at.memory == 0 { // the process is starting, and uses no memory yet
+		if at.memory == 0 { // it is starting, and its memory is not in use yet
 			left -= p.expected(at.id.agent)
 		}
 	}
@@ -82,7 +82,8 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	return enough
 }
 
-// shortFor returns the limit that requests will still exceed after all ending processes have ended.
+// shortFor returns the limit that would be exceeded if each waiting request got a process after all ending processes
+// have ended.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
@@ -94,8 +95,8 @@ func (p *pool) shortFor(waiting []*request) lack {
 	return p.lacks(there, freed, waiting...)
 }
 
-// evictOldest ends the least recently used idle process. It returns the known size of that process, at least 1, or 0 if
-// no process is idle.
+// evictOldest ends the least recently used idle process. It returns the size of that process in bytes, at least 1. It
+// returns 0 if no process is idle.
 func (p *pool) evictOldest() int64 {
 	var oldest *slot
 	var since time.Time
@@ -111,7 +112,7 @@ func (p *pool) evictOldest() int64 {
 	return max(oldest.memory, 1)
 }
 
-// lastUse returns when the idle sessions of a process were last used.
+// lastUse returns the time at which an idle session of the process was last used.
 func (at *slot) lastUse() (last time.Time) {
 	for _, e := range at.entries {
 		if e.state == idle && e.used.After(last) {
@@ -130,11 +131,12 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
-// turnsEnd delays the measurement after a turn, so that users see the end of the turn first. One measurement serves all
-// turns that end in this time.
+// turnsEnd is the time between the end of a turn and the measurement of the memory. The user sees the end of the turn
+// first, and turns that end in this time share a measurement.
 const turnsEnd = 250 * time.Millisecond
 
-// watchMemory keeps the agents below the memory limits until the service ends.
+// watchMemory measures the agents, and ends idle ones while they exceed a memory limit. It returns when the service
+// ends.
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
 	defer tick.Stop()
@@ -162,8 +164,8 @@ func (s *Service) watchMemory() {
 	}
 }
 
-// known returns the last measured sizes of processes without a turn since the given time. It returns none if since is
-// zero.
+// known returns the last measured sizes of processes that have run no turn since the given time. If since is zero, it
+// returns none.
 func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
 	if since.IsZero() {
@@ -184,8 +186,8 @@ func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processI
 	return held
 }
 
-// relieve ends idle processes, the least recently used first, until the others are below the memory limit. held
-// contains the measured sizes.
+// relieve stores the measured sizes in held. It then ends idle processes, the least recently used first, until the
+// remaining ones are below the memory limit.
 func (p *pool) relieve(held map[processID]int64) {
 	var sum int64
 	for id, bytes := range held {
@@ -212,7 +214,7 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// turned requests a measurement of the memory, without blocking.
+// turned requests a measurement of the memory. It does not wait for it.
 func (p *pool) turned() {
 	select {
 	case p.look <- struct{}{}:

@@ -9,10 +9,10 @@ import (
 	"ductor/cli"
 )
 
-// measureWait limits the time for measuring a process.
+// measureWait limits how long measuring the processes may take.
 const measureWait = 2 * time.Second
 
-// Live returns the live sessions with their memory. ctx limits the measurement.
+// Live describes the live sessions and their memory. When ctx is done, it stops measuring and returns the sizes so far.
 func (s *Service) Live(ctx context.Context) cli.Living { return s.pool.live(ctx) }
 
 func (p *pool) live(ctx context.Context) cli.Living {
@@ -37,7 +37,7 @@ func (p *pool) live(ctx context.Context) cli.Living {
 
 func idOf(s cli.SessionStatus) processID { return processID{s.Sandbox, s.Agent, s.PID} }
 
-// memory measures the processes of the sessions. It omits processes that it cannot measure.
+// memory measures the processes of the sessions. It omits a process that it cannot measure.
 func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[processID]int64 {
 	ctx, cancel := context.WithTimeout(ctx, measureWait)
 	defer cancel()
@@ -53,7 +53,7 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 		seen[id] = true
 		all.Go(func() {
 			bytes, err := measured.Memory(ctx)
-			if err != nil { // the process has just ended
+			if err != nil { // usually because the process has just ended
 				return
 			}
 			mu.Lock()
@@ -65,15 +65,15 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 	return held
 }
 
-// Outliving returns a function that names the processes of a running turn. After an abort the function names only the
-// processes that still run. It names none while the process has other sessions, because the processes may belong to
-// them.
+// Outliving returns a function that lists the processes of a running turn. Callers use it after an abort to find the
+// processes that are still running. The function lists none while other sessions share the turn's process, because the
+// processes may belong to those sessions.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
-	if session == nil { // no session has been opened yet
+	if session == nil { // no session is open yet
 		return func(context.Context) []cli.ProcessName { return nil }
 	}
-	var id processID // known without asking the session
+	var id processID // the PID is 0 if the pool does not know it yet
 	s.pool.do(func() { id = session.slot.id })
 	return func(ctx context.Context) []cli.ProcessName { return s.pool.outliving(ctx, session, id) }
 }
@@ -88,11 +88,11 @@ func (p *present) session(turn cli.TurnID) *pooled {
 	return nil
 }
 
-// listWait limits the time for listing a process's child processes.
+// listWait limits how long listing a process's descendants may take.
 const listWait = 2 * time.Second
 
 func (p *pool) outliving(ctx context.Context, session *pooled, id processID) []cli.ProcessName {
-	alone := false // whether the session is the only one of its process, and in use or closing
+	alone := false // no other session shares the process, and the session is not idle
 	p.do(func() { alone = slices.Equal(session.slot.entries, []*pooled{session}) && session.state != idle })
 	if !alone {
 		return nil

@@ -17,7 +17,7 @@ type modelList struct {
 	err    error
 }
 
-// authAnswer is a provider's log-in state, or an error of its environment.
+// authAnswer is a provider's log-in state, or the reason why its environment is unavailable.
 type authAnswer struct {
 	auth cli.Auth
 	err  error
@@ -42,8 +42,8 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider, home cli.AccountHome) *ag
 	}
 }
 
-// ask asks a provider whether its agent is usable, in an existing environment. If a sandbox does not contain the agent,
-// ask tries again once, because the sandbox may have disappeared in the meantime.
+// ask prepares the environment and asks a provider whether its agent is usable. If a sandbox seems to lack the agent,
+// ask tries once more, because the sandbox may have been removed during the first attempt.
 func (at *runEnv) ask(ctx context.Context, p cli.Provider, home cli.AccountHome) authAnswer {
 	a := at.askOnce(ctx, p, home)
 	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
@@ -61,20 +61,25 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 	if err := guard(agent, func() error { a.auth = home.Auth(ctx, p); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
-	// The sandbox's image must contain the agent, so advice for this machine would not help.
+	// Only the sandbox's image can provide the agent, so advice for this host would not help.
 	if at.sandbox != "" && a.auth.State == cli.NotFound {
 		a.auth.Fix = ""
 	}
 	return a
 }
 
-// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. It
-// creates the sandbox if needed. It returns no agents for an unknown environment.
+// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. accounts
+// contains the account of each agent. Menu creates the sandbox if needed. If the environment is unknown, it returns no
+// agents.
 //
-// Menu queries all agents at the same time, each for at most MenuWait. Its answers are at most MenuTTL old. If a query
-// fails, the agent's entry has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If only
-// is not empty, Menu waits only for these agents, and Err of the others may be ErrLoading. of has the accounts to list.
-func (s *Service) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry {
+// Menu queries all agents at the same time, each for at most MenuWait, and caches answers for MenuTTL. If a query
+// fails, the agent's entry has Err and no models.
+//
+// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, it waits for none. Err of an
+// agent that has not answered is then ErrLoading.
+func (s *Service) Menu(
+	ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent,
+) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
@@ -84,12 +89,12 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, onl
 	var asked sync.WaitGroup
 	for i, e := range agents {
 		asking := ctx
-		if len(only) > 0 && !slices.Contains(only, e.agent()) {
+		if len(waitFor) > 0 && !slices.Contains(waitFor, e.agent()) {
 			asking = cli.AtOnce(ctx)
 		}
-		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		entry, failure := s.at(in, e.agent(), accounts[e.agent()])
 		if failure != nil {
-			entries[i] = cli.MenuEntry{Agent: e.agent(), Account: of[e.agent()], Err: failure}
+			entries[i] = cli.MenuEntry{Agent: e.agent(), Account: accounts[e.agent()], Err: failure}
 			continue
 		}
 		asked.Go(func() { entries[i] = entry.menu(asking) })
@@ -122,8 +127,8 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 	return entry
 }
 
-// Accounts reports whether each account of an agent of an environment is logged in, the default one first. Err is set
-// if the environment does not have the account. It waits like Menu, and does not load models.
+// Accounts describes each account of an agent in an environment and whether it is logged in, the default account first.
+// Err is set if the environment does not have the account. Accounts waits like Menu, and loads no models.
 func (s *Service) Accounts(ctx context.Context, in cli.Sandbox, agent cli.Agent) (all []cli.MenuEntry) {
 	first := s.runEnvs.get("").entry(agent)
 	if first == nil {
@@ -158,24 +163,25 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait limits the time that a sandbox may take to list its usable agents. After a caller has waited in vain,
-// other callers do not wait for the time silentFor, because building an image takes minutes.
+// sandboxWait limits how long callers wait for a sandbox to report which agents are usable. Building an image takes
+// minutes, so after one caller has waited in vain, others do not wait at all for the time silentFor.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
-// Default returns the agent of an environment for a conversation without a chosen agent. This is the configured agent
-// if it is usable. Otherwise it is the first usable fallback, and instead is the *Failure of the configured agent. If
-// no fallback is usable, Default returns that Failure as the error: other agents answer only if a user chose them.
+// Default returns the agent for conversations in which the user has chosen none. This is the configured agent if it is
+// usable. Otherwise it is the first usable fallback, and instead is the *Failure of the configured agent. If no
+// fallback is usable either, Default returns that Failure as err. Agents that are not configured as a fallback are only
+// used if a user chooses them.
 //
 // Default also returns the configured agent in these cases:
 //   - A sandbox is unavailable or does not answer soon. The turn then waits for the sandbox and reports the problem.
-//   - The agent takes too long to answer, and no fallback is usable. A turn waits longer.
+//   - The agent takes too long to answer, and no fallback is usable. A turn waits longer than Default.
 //
-// If ctx is AtOnce, an agent that has not answered yet counts as usable.
+// If ctx comes from cli.AtOnce, an agent that has not answered yet counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox,
-	of cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error) {
+	accounts cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return s.opts.Default, nil, nil
@@ -187,10 +193,10 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 		if at.entry(agent) == nil {
 			continue
 		}
-		e, failure := s.at(in, agent, of[agent])
+		e, failure := s.at(in, agent, accounts[agent])
 		switch {
 		case failure != nil && agent == s.opts.Default:
-			return agent, nil, nil // the turn reports it
+			return agent, nil, nil // the turn reports the failure
 		case failure != nil:
 			first = cmp.Or(first, failure)
 			continue
@@ -212,7 +218,8 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 			first = e.named(unusable(agent, answer.auth))
 		}
 	}
-	if first == nil { // none of these agents is in the environment: the turn reports that
+	// The environment has none of these agents. The turn reports that.
+	if first == nil {
 		return s.opts.Default, nil, nil
 	}
 	if first.Kind == cli.TimedOut {
@@ -221,10 +228,10 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment that is not in others, or "". configured reports whether
-// that agent is the default or a fallback. of has the accounts that the agents would use. Substitute does not wait for a
-// sandbox that does not answer.
-func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Accounts,
+// Substitute returns the first usable agent of an environment that is not in others, or "". accounts contains the
+// account of each agent. configured reports whether the returned agent is the default or a configured fallback.
+// Substitute does not wait long for a sandbox.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	others []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -233,7 +240,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Account
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
 	for _, e := range s.order(at) {
-		entry, failure := s.at(in, e.agent(), of[e.agent()])
+		entry, failure := s.at(in, e.agent(), accounts[e.agent()])
 		if failure != nil || slices.Contains(others, e.agent()) {
 			continue
 		}
@@ -245,7 +252,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Account
 	return "", false
 }
 
-// patience limits ctx to the time for which a caller waits for a sandbox to list its usable agents.
+// patience returns ctx with a deadline for a sandbox to report which agents are usable.
 func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":
@@ -256,29 +263,29 @@ func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, co
 	return context.WithTimeout(ctx, sandboxWait)
 }
 
-// isSilent reports whether a caller has recently waited in vain for the environment.
+// isSilent reports whether a caller has recently waited for the environment in vain.
 func (s *Service) isSilent(at *runEnv) bool {
 	since := at.silent.Load()
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// heardNothing records that a sandbox does not answer, and queries all its agents in the background. asked is the
-// context of the failed query.
+// heardNothing records that a caller has waited for a sandbox in vain. It also starts queries of all its agents in the
+// background. asked is the context of the failed query, which is done.
 func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
 	for _, entry := range at.entries() {
-		_, _ = entry.auth.get(asked) // later callers get the answer
+		_, _ = entry.auth.get(asked) // starts a query for later callers
 	}
 }
 
-// preferred lists the agents that may answer without a choice of the user: the default, then the fallbacks.
+// preferred lists the agents that ductor uses without a choice of the user: the default and its fallbacks.
 func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallback...)
 }
 
-// order returns every agent of an environment once: the preferred ones, then the others.
+// order returns every agent of an environment once, the preferred ones first.
 func (s *Service) order(at *runEnv) (ordered []*agentEntry) {
 	var all []*agentEntry
 	for _, agent := range s.preferred() {
@@ -292,7 +299,7 @@ func (s *Service) order(at *runEnv) (ordered []*agentEntry) {
 	return ordered
 }
 
-// Refresh makes the next call of Menu and Default query the agents again.
+// Refresh makes the next calls of Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
 		for _, e := range at.accounts() {
@@ -313,8 +320,8 @@ func (s *Service) Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) [
 	})
 }
 
-// LogIn logs an agent in by the cli.Login with the given ID. The service then checks all agents again. LogIn returns
-// ErrUnsupported if the agent has no such log-in.
+// LogIn logs an agent in. way is one of the results of Logins. Afterwards, the service checks all agents again. LogIn
+// returns ErrUnsupported if the provider offers no way to log in.
 func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login,
 	show func(cli.DeviceCode)) error {
 	entry, failure := s.at(in, agent, way.Account)

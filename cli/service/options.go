@@ -17,69 +17,71 @@ const (
 	DefaultMenuWait    = 15 * time.Second
 )
 
-// Settings configure which agents ductor uses, and how long it keeps them. Zero values mean the defaults of Options.
+// Settings configures which agents ductor uses, and how long it keeps their sessions. Zero values mean the defaults of
+// Options.
 type Settings struct {
-	// Default is the agent for conversations without a chosen agent. Empty means the first provider.
+	// Default is the agent for conversations in which the user has chosen none. Empty means the first provider.
 	Default cli.Agent `toml:"default" default:"claude"`
-	// Fallback lists the agents that may replace an unusable Default, in order. No other agent replaces it.
+	// Fallback lists the agents that replace Default if it is unusable, in this order.
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
-	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // for a Request without a limit
-	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // until an idle session is closed
-	// MaxLive limits the number of agent processes, including starting and ending ones. 0 means no limit. Beyond the
-	// limit, ductor ends the least recently used idle process. If all processes are busy, a turn waits. Sessions in the
-	// same process count once. A process does not count while all its turns wait for their users.
+	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // limit of a Request without its own
+	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // ductor then closes an idle session
+	// MaxLive limits the number of agent processes, including those that are starting or ending. 0 means no limit. If
+	// the limit is reached, ductor ends the least recently used idle process. If no process is idle, the turn waits. A
+	// process that several sessions share counts once. A process does not count while all its turns wait for users.
 	MaxLive int `toml:"max_live" check:"0..256"`
-	// MaxMemoryMB limits the memory of the agents and their descendants. 0 means no limit. Beyond the limit, ductor
-	// ends idle processes, the least recently used first. It does not end busy processes.
+	// MaxMemoryMB limits the memory of all agents and their descendants together. 0 means no limit. If they exceed it,
+	// ductor ends idle processes, the least recently used first. It never ends busy processes.
 	MaxMemoryMB int `toml:"max_memory_mb" check:"0..1048576"`
 }
 
-// maxMemory returns the limit in bytes.
+// maxMemory returns MaxMemoryMB in bytes.
 func (s Settings) maxMemory() int64 { return int64(s.MaxMemoryMB) << 20 }
 
-// Options configure a Service. Providers is required, and contains the agents of this host. Zero values of other fields
-// mean the defaults.
+// Options configures a Service. Only Providers, the agents of this host, is required. Zero values of other fields mean
+// the defaults.
 type Options struct {
 	Providers []cli.Provider
 	Settings
 	Modes map[cli.Agent]cli.Mode
-	Grace time.Duration // for a session to end a cancelled turn; equals the providers' Grace
-	// Available returns how many bytes agents may still use. nil means no limit. ductor starts a process only if the
-	// usual memory of that agent's processes is available. Otherwise it ends idle processes, and the turn waits. One
-	// process may always run.
+	Grace time.Duration // how long a session may take to end a cancelled turn; equals the providers' Grace
+	// Available returns how many more bytes agents may use. nil means no limit. If a process would probably need more,
+	// ductor ends idle processes instead of starting it, and the turn waits. If no process is running, one may always
+	// start.
 	Available   func() int64
-	MemoryEvery time.Duration // interval of measurements; ductor also measures after each turn
+	MemoryEvery time.Duration // interval between measurements; ductor also measures after each turn
 
-	MenuTTL  time.Duration // maximum age of a list of models
-	MenuWait time.Duration // limit for listing models
+	MenuTTL  time.Duration // how long answers of agents are cached
+	MenuWait time.Duration // how long a query of an agent may take
 
-	// Accounts are further log-ins of agents of this host. Other environments have only the default log-ins.
+	// Accounts lists the log-ins of this host's agents besides their default ones. Other environments have only the
+	// default log-ins.
 	Accounts []AccountProvider
 
-	Launchers []cli.Launcher // launchers of this host, which know the runs of the previous process of ductor
-	Homes     Homes          // gives each session its own home on this host; nil means the user's home
+	Launchers []cli.Launcher // launchers of this host; they know the runs of the previous process of ductor
+	Homes     Homes          // gives each session its own home on this host; nil: all use the user's home
 	RunEnvs   []RunEnv       // other environments; a request for one of them never runs elsewhere
-	// OpenRunEnv opens the environment of one conversation at its first use. It returns false if the conversation is to
-	// have none. It does not block. If it is nil, only the environments in RunEnvs exist.
+	// OpenRunEnv creates the environment that belongs to one conversation, when it is first used. It returns false if
+	// there should be no such environment. It does not block. nil means that only the environments in RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores that a run has open background work, or no such work if the Note is empty.
+	// Background stores that a run has background work, or that it has none if the Note is empty. nil stores nothing.
 	Background func(ctx context.Context, start cli.Start) error
-	// Began stores the ID of each session that an agent started for ductor. nil stores nothing.
+	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
 
-	Registry *Registry // shared with the check for stale turns; nil creates a Registry
+	Registry *Registry // shared with the code that ends stale turns; nil creates a Registry
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// AccountProvider is a provider whose agent uses a log-in other than the default one.
+// AccountProvider is a provider that uses an account other than the default one.
 type AccountProvider struct {
 	cli.AccountHome
 	Provider cli.Provider
 }
 
-// RunEnv is an environment of agents other than this host: its launcher, and the dialects that use it.
+// RunEnv is an environment other than this host, with its launcher and its providers.
 type RunEnv struct {
 	Sandbox   cli.Sandbox
 	Launcher  cli.Launcher

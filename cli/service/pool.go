@@ -17,7 +17,7 @@ func newPool(c *core, launchers func(cli.Sandbox) []cli.Launcher) *pool {
 	return p
 }
 
-// run is the pool's goroutine. It ends when the service has no more work.
+// run executes the commands of the pool. It returns when the service has no more work.
 func (p *pool) run() {
 	defer close(p.over)
 	for {
@@ -32,7 +32,7 @@ func (p *pool) run() {
 	}
 }
 
-// left adds an entry for a run of the previous process, to which a session will attach. It ignores the limits.
+// left adds an entry for a run of the previous process, to which a session will attach. The limits do not apply to it.
 func (p *pool) left(left leftTurn) *pooled {
 	run := left.run
 	e := &pooled{closeKey: left.closeKey(), entry: left.entry(), mode: run.Mode, state: opening}
@@ -47,7 +47,7 @@ func (p *pool) left(left leftTurn) *pooled {
 	return e
 }
 
-// lend sets the session of an entry, which a caller opened for a turn of the conversation.
+// lend stores the session that a caller opened for an entry. The session is now busy with a turn of the conversation.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -57,7 +57,8 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 	})
 }
 
-// keep stores a session that was opened ahead, as idle. It returns false if the session is no longer needed.
+// keep stores a session that was opened ahead, and marks it as idle. It returns false if the conversation no longer
+// needs the session.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -70,7 +71,9 @@ func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	return kept
 }
 
-// giveBack keeps a session for the next turn. It returns false if the caller must close the session instead.
+// giveBack marks a session as idle, so that the next turn can use it. It returns false if the pool does not accept the
+// session; the caller must then close it. If the pool is detaching, giveBack detaches from a session with background
+// work.
 func (p *pool) giveBack(e *pooled) (kept bool) {
 	info, process := p.inspect(e)
 	p.do(func() {
@@ -89,7 +92,7 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 	return kept
 }
 
-// rest marks an entry as idle. It closes the entry if the process has ended in the meantime.
+// rest marks an entry as idle. If the process has ended in the meantime, rest closes the entry.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
 	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
@@ -106,7 +109,7 @@ func (p *pool) expireLater(e *pooled) {
 	var expiry *time.Timer
 	expiry = time.AfterFunc(p.opts.IdleLimit, func() {
 		p.do(func() {
-			if e.state == idle && e.expiry == expiry { // not used since then
+			if e.state == idle && e.expiry == expiry { // the session was not used since
 				p.closeInBackground(e)
 			}
 		})
@@ -123,8 +126,8 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle moves an entry to the slot of its actual process, which other sessions may share. When that process ends,
-// settle closes the idle sessions in it.
+// settle moves an entry to the slot of its actual process, which may belong to other sessions, too. It also starts a
+// goroutine that closes the idle sessions of the process when the process ends.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)
@@ -144,19 +147,19 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 			return
 		}
 		p.do(func() {
-			if at.id.pid == pid { // otherwise the sessions already have another process
+			if at.id.pid == pid { // otherwise the sessions have another process by now
 				p.evict(at)
 			}
 		})
 	})
 }
 
-// suits reports whether the session can run req unchanged.
+// suits reports whether the entry's session can run req.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
 	if e.entry != entry || e.conversation != req.Conversation || e.mode != mode || !e.info().Alive {
 		return false
 	}
-	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // false if the provider panics
+	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // a panic means that it does not fit
 	return fits
 }
 
@@ -182,7 +185,7 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	return living
 }
 
-// waitsForUser records that a turn starts or stops waiting for its user to decide a request.
+// waitsForUser records whether a turn is waiting for its user to answer the request id.
 func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	p.do(func() {
 		if waiting && (e.state == busy || e.state == expiring) {
@@ -193,7 +196,7 @@ func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	})
 }
 
-// release closes the conversation's session, after the turn if the session is busy.
+// release closes the conversation's session. If the session runs a turn, it is closed after the turn.
 func (p *pool) release(conversation cli.Conversation) {
 	p.do(func() {
 		p.cancelAhead(conversation)
@@ -209,7 +212,8 @@ func (p *pool) release(conversation cli.Conversation) {
 	})
 }
 
-// retire closes the idle sessions of agents that were replaced, and their busy ones after their turns.
+// retire closes the sessions of agents that SetProviders replaced. It closes idle sessions now; busy ones are closed
+// after their turns.
 func (p *pool) retire(agents []*agentEntry) {
 	p.do(func() {
 		for _, entry := range agents {
@@ -227,7 +231,7 @@ func (p *pool) retire(agents []*agentEntry) {
 	})
 }
 
-// cancelAhead cancels opening sessions ahead for the conversation, both those in progress and those that wait.
+// cancelAhead cancels every warmUp of the conversation, in the pool and in the queue.
 func (p *pool) cancelAhead(conversation cli.Conversation) {
 	for e := range p.entries() {
 		if e.conversation == conversation && e.state == warming {
@@ -241,7 +245,7 @@ func (p *pool) cancelAhead(conversation cli.Conversation) {
 	}
 }
 
-// closeAll closes idle sessions now, and busy sessions after their turns. The group waits for them.
+// closeAll closes idle sessions now, and makes the pool close busy sessions after their turns. It does not wait.
 func (p *pool) closeAll() {
 	p.do(func() {
 		p.phase = closed
@@ -254,7 +258,7 @@ func (p *pool) closeAll() {
 }
 
 // detachAll detaches from idle sessions that work in the background, and closes the other idle sessions. Busy sessions
-// are detached with their turns.
+// follow at the end of their turns.
 func (p *pool) detachAll() {
 	var all []*pooled
 	p.do(func() {

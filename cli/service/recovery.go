@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req. If that fails and repeating is safe, it runs req once more in the same environment. It returns the
-// Result that it emitted.
+// turn runs req. If a live process fails before it had any effect, turn runs req once more in one-shot mode. It emits
+// the Result and returns it.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
 	req, err := s.ready(ctx, entry, req, emit)
@@ -44,7 +44,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 	return a.result
 }
 
-// mayRepeat reports whether the live protocol broke before the turn could have had an effect.
+// mayRepeat reports whether the live process failed before the turn could have an effect, and the agent supports
+// one-shot mode.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
 	if a.result.Err == nil || !broke(a.result.Err) || a.shown || ctx.Err() != nil {
 		return false
@@ -55,8 +56,8 @@ func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) b
 
 func broke(f *cli.Failure) bool { return f.Kind == cli.Crashed || f.Kind == cli.BadOutput }
 
-// settle emits the Result and decides whether to keep the session. If the turn was cut short, settle returns only after
-// all processes of the turn have ended.
+// settle calls tell, which emits the Result, and decides whether the pool keeps the session. If the turn was cut short,
+// settle returns only after all processes of the turn have ended.
 func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
 	defer s.pool.turned()
 	switch {
@@ -70,11 +71,11 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 		tell()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		tell()
-	// If the cause is ErrDetached here, the turn ended just before ductor detached.
+	// A cause of ErrDetached means here that the turn ended just before ductor could detach from it.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			tell()
-			_ = s.pool.discard(a.lent) // the pool tries again
+			_ = s.pool.discard(a.lent) // if this fails, the pool tries again
 			return
 		}
 		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
@@ -87,7 +88,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	}
 }
 
-// awaitLate waits until an abandoned Open has returned, at most for Grace. It returns false if Open takes longer.
+// awaitLate waits at most Grace for an Open that outlasted its turn. It returns false if Open takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -99,8 +100,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable reports whether a session can run another turn after a Result: the turn succeeded, or the model failed but
-// the agent did not.
+// reusable reports whether the session can run another turn after this Result. It can if the turn succeeded, or if the
+// model failed but the agent itself did not.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true
@@ -113,26 +114,26 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge combines the provider's Result with other facts about the attempt. said is false if the provider emitted no
-// Result.
-func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err error) cli.Result {
-	if !said {
+// judge checks a Result against other facts about the attempt, and returns the corrected Result. hasResult is false if
+// the provider emitted no Result. err is an error of running the turn.
+func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
+	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)
 		if r.Err == nil && r.Text == "" {
 			r.Err = cli.Failf(cli.BadOutput, w.agent, "it ended without an answer")
 		}
 	}
 	switch {
-	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
+	case ctx.Err() != nil && !r.Detached && (!hasResult || r.Err != nil && !r.Aborted):
 		return recut(ctx, w.agent, r)
 	case r.Err != nil && r.Err.Kind == cli.Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
-		r.Err = nil // the agent answered, but exited without a final event
+		r.Err = nil // the agent answered, but exited without an event that ends the turn
 	}
 	return r
 }
 
-// recut corrects the Result of a turn whose context has ended. It replaces the error by the context's cause. It keeps a
-// failure that the agent itself reported, unless the turn was aborted.
+// recut corrects the Result of a turn whose context has ended: the cause of ctx replaces the error. An exception is a
+// failure that the agent itself reported; recut replaces it only if the turn was aborted.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure

@@ -9,14 +9,14 @@ import (
 	"ductor/cli"
 )
 
-// Run is a turn in the Registry, from Register to Unregister.
+// Run is a running turn in the Registry.
 type Run struct {
 	info   cli.RunInfo
 	cancel context.CancelCauseFunc
 }
 
-// Registry contains every running turn, and ends turns on request. Ending a turn does not affect the conversation's
-// next turn. Safe for concurrent use.
+// Registry contains every running turn and can end turns. Ending a turn does not affect the next turn of its
+// conversation. Safe for concurrent use.
 type Registry struct {
 	now func() time.Time
 
@@ -27,7 +27,7 @@ type Registry struct {
 // NewRegistry returns an empty Registry. now returns wall-clock time.
 func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 
-// Register adds a turn. cancel ends the turn with a cause.
+// Register adds a turn. cancel ends the turn with a cause. The caller must call Unregister at the end of the turn.
 func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agent cli.Agent,
 	cancel context.CancelCauseFunc) *Run {
 	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent,
@@ -38,28 +38,29 @@ func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agen
 	return run
 }
 
-// wall returns the time without its monotonic part, because the monotonic clock stops while the machine sleeps.
+// wall returns the time without its monotonic reading, because the monotonic clock stops while the machine sleeps.
 func (r *Registry) wall() time.Time { return r.now().Round(0) }
 
-// Unregister removes run. A second call changes nothing.
+// Unregister removes run. Idempotent.
 func (r *Registry) Unregister(run *Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs = slices.DeleteFunc(r.runs, func(other *Run) bool { return other == run })
 }
 
-// HasActive reports whether a turn is running for conversation.
+// HasActive reports whether a turn of the conversation is running.
 func (r *Registry) HasActive(conversation cli.Conversation) bool {
 	return len(r.find(func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// Abort ends the turns of a conversation with the cause ErrAborted, without waiting. It returns false if no turn was
-// running.
+// Abort ends the running turns of a conversation with the cause ErrAborted. It does not wait for their end. It returns
+// false if no turn was running.
 func (r *Registry) Abort(conversation cli.Conversation) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// AbortTurn ends one turn with the cause ErrAborted, without waiting. It returns false if the turn is not running.
+// AbortTurn ends one turn with the cause ErrAborted. It does not wait for its end. It returns false if the turn is not
+// running.
 func (r *Registry) AbortTurn(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }

@@ -12,17 +12,19 @@ import (
 	"ductor/lang"
 )
 
-// runEnv is an environment with the service's knowledge about it. This host is an environment, too.
+// runEnv is an environment in which agents run: this host or a sandbox.
 type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
 	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
 
-	silent atomic.Int64 // time when a caller last waited in vain for the usable agents, in nanoseconds
+	// silent is when a caller last waited in vain for the usable agents, in Unix nanoseconds. It is 0 if none has, or
+	// if the environment has answered since.
+	silent atomic.Int64
 
-	look   chan struct{} // held while listing the runs of the previous process of ductor
-	unseen bool          // the runs of the previous process are unknown; guarded by look
+	look   chan struct{} // mutex for listing the runs of the previous process of ductor
+	unseen bool          // these runs are not known yet; guarded by look
 }
 
 // newRunEnv returns an environment with the given providers.
@@ -45,10 +47,9 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
-// entries returns the agents of the environment.
 func (at *runEnv) entries() []*agentEntry { return *at.agents.Load() }
 
-// entry returns an agent of the environment, or nil.
+// entry returns an agent with its default account, or nil if the environment does not have the agent.
 func (at *runEnv) entry(agent cli.Agent) *agentEntry {
 	all := at.entries()
 	if i := slices.IndexFunc(all, func(e *agentEntry) bool { return e.agent() == agent }); i >= 0 {
@@ -57,7 +58,7 @@ func (at *runEnv) entry(agent cli.Agent) *agentEntry {
 	return nil
 }
 
-// account returns an agent of the environment with an account, or nil.
+// account returns an agent with the given account, or nil if the environment does not have both.
 func (at *runEnv) account(agent cli.Agent, account cli.Account) *agentEntry {
 	first := at.entry(agent)
 	if first == nil || account == "" {
@@ -70,7 +71,7 @@ func (at *runEnv) account(agent cli.Agent, account cli.Account) *agentEntry {
 	return first.others[i]
 }
 
-// accounts returns each agent of the environment once for each account, the default one first.
+// accounts lists every account of every agent. The default account of an agent comes before its other accounts.
 func (at *runEnv) accounts() (all []*agentEntry) {
 	for _, e := range at.entries() {
 		all = append(append(all, e), e.others...)
@@ -78,8 +79,8 @@ func (at *runEnv) accounts() (all []*agentEntry) {
 	return all
 }
 
-// at returns an agent of an environment with an account, or a Failure. It never returns an agent of another environment
-// or another account.
+// at returns an agent with the given account in an environment. It returns a Failure if there is none; it never returns
+// an agent of another environment or with another account.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
@@ -102,7 +103,7 @@ func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) 
 		"choose that with /account default")
 }
 
-// lost converts an error of an environment to a Failure that does not blame the agent.
+// lost converts an error to a Failure. If the error concerns a sandbox, the Failure does not blame the agent.
 func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	var f *cli.Failure
 	if at.sandbox == "" || errors.As(err, &f) {
@@ -111,7 +112,8 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named sets the environment of a failure. If a program in a sandbox was killed from outside, the whole sandbox was.
+// named sets the environment in a failure. If a program in a sandbox was killed from outside, named also changes the
+// failure: probably somebody stopped the container of the sandbox.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
@@ -124,13 +126,14 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	return &named
 }
 
-// named sets the environment and the account of a failure of the agent.
+// named sets the environment and the account in a failure of the agent.
 func (e *agentEntry) named(f *cli.Failure) *cli.Failure {
 	return e.home.Named(e.runEnv.named(f), e.provider)
 }
 
-// unended corrects the Result of a turn that was cut short. If err shows that ductor could not reach the sandbox to end
-// the turn, the Result must not claim that the turn has ended.
+// unended corrects the Result of a turn that was cut short. err is the error of closing its session. If err shows that
+// ductor could not reach the sandbox, the turn may still be running there, so the Result must not say that it has
+// ended.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	var lost *cli.Failure
 	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
@@ -144,7 +147,7 @@ func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	return r
 }
 
-// prepare creates a missing sandbox.
+// prepare creates the sandbox if it does not exist.
 func (at *runEnv) prepare(ctx context.Context) error {
 	for _, l := range at.launchers {
 		if p, ok := l.(cli.Preparer); ok && at.sandbox != "" {
@@ -156,9 +159,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn. Afterwards ductor knows the environment's runs of the previous process,
-// the session has its home, and the files of the prompt exist in the environment. If ctx is done first, ready returns
-// at once.
+// ready prepares the environment for a turn, and returns req with the home of its session. After that, no run of the
+// previous process can disturb the turn, and the files of the prompt exist in the environment. If ctx is done first,
+// ready returns at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {
@@ -167,7 +170,8 @@ func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request,
 	return s.furnish(ctx, entry, req, emit)
 }
 
-// furnish sets the session's home, and copies the files of the prompt and the additional directories.
+// furnish creates the session's home, copies the prompt's files and the additional directories to the environment, and
+// returns req with Home set.
 func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	at, files := entry.runEnv, append(slices.Clone(req.AddDirs), req.Files...)
@@ -196,7 +200,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 
 var errNoSession = errors.New("it belongs to no session, so it has no home")
 
-// home returns the home of a request's session.
+// home returns the home directory of the request's session.
 func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	switch {
 	case at.homes == nil:
@@ -207,7 +211,8 @@ func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	return at.homes.Home(ctx, req.Session)
 }
 
-// bringer returns the launcher that copies files to the environment, or nil if the environment sees this host's files.
+// bringer returns the launcher that copies files into the environment. It returns nil if the environment needs no
+// copies.
 func (at *runEnv) bringer() cli.Bringer {
 	for _, l := range at.launchers {
 		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
@@ -225,11 +230,11 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is the time after which users see that a turn waits for a sandbox, and the interval of updates. It is
-// shorter than the time after which a chat shows that the agent is thinking.
+// slowPlace is the time after which users see that a turn waits for a sandbox, and the interval at which they see
+// updates. It is shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
-// preparing describes the current step of creating an environment.
+// preparing describes for users why the environment is not ready yet.
 func (at *runEnv) preparing(p lang.Printer) string {
 	for _, l := range at.launchers {
 		if doing, ok := l.(cli.Preparer); ok && doing.Doing() != "" {
@@ -239,8 +244,8 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace waits for an answer of an environment, and shows users that the turn waits. It returns false if ctx is
-// done first.
+// awaitPlace waits for a value from came, and emits a status if the sandbox takes long. It returns false if ctx is done
+// first.
 func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time

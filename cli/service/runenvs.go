@@ -9,30 +9,30 @@ import (
 	"ductor/cli"
 )
 
-// agentEntry is a provider in an environment, with its cached answers.
+// agentEntry is a provider in an environment, with cached answers of its agent.
 type agentEntry struct {
 	provider cli.Provider
-	home     cli.AccountHome // zero for the default log-in
-	others   []*agentEntry   // the other accounts of the agent, sorted; only the default log-in lists them
+	home     cli.AccountHome // zero for the default account
+	others   []*agentEntry   // entries of the agent's other accounts, sorted; only the default account's entry has them
 	runEnv   *runEnv
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
-	replaced bool // by SetProviders: its sessions are not kept; belongs to the pool's goroutine
+	replaced bool // SetProviders replaced it, so its sessions are not kept; belongs to the pool's goroutine
 }
 
 func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 
-// runEnvs has all environments, this host first. If an environment belongs to only one conversation, runEnvs opens it
-// when it is first needed. Safe for concurrent use.
+// runEnvs contains the environments in which agents run, this host first. It opens an environment that belongs to one
+// conversation when it is first needed. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) *runEnv // returns nil if the environment is not to exist
+	open func(cli.Sandbox) *runEnv // returns nil if there should be no such environment
 
 	mu  sync.Mutex
 	all []*runEnv
 }
 
-// get returns the environment with a name, or nil.
+// get returns the environment with this name. It returns nil if there is none.
 func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,14 +46,14 @@ func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	return at
 }
 
-// list returns the open environments.
+// list returns the environments that are open.
 func (s *runEnvs) list() []*runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
 }
 
-// enterRunEnvs registers the environments, this host first.
+// enterRunEnvs creates the configured environments, this host first.
 func (s *Service) enterRunEnvs() error {
 	s.runEnvs = &runEnvs{open: s.openRunEnv}
 	host, err := s.newRunEnv("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
@@ -78,7 +78,8 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation. It returns nil if the conversation is to have none.
+// openRunEnv creates the environment that belongs to one conversation. It returns nil if there should be no such
+// environment.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil
@@ -109,7 +110,7 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 	return at, nil
 }
 
-// addAccounts adds the other accounts of an agent of this host.
+// addAccounts adds the entries of an agent's other accounts.
 func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
 	for _, a := range accounts {
 		if a.Provider.Agent() == first.agent() {
@@ -118,11 +119,13 @@ func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
 	}
 }
 
-// SetProviders replaces the agents of all open environments. of returns the new providers of an environment, from its
-// present ones; a provider that is in both keeps its sessions. A running turn of another one ends as it began, and the
-// idle sessions of that provider are closed. accounts are the further log-ins of all agents of this host. Only an agent
-// with a new provider gets them.
-func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
+// SetProviders replaces the agents of all open environments. It calls replace with an environment and its present
+// providers, and uses the providers that replace returns. A provider that is in both lists keeps its sessions. If a
+// provider is no longer in the list, its running turns end normally, its idle sessions are closed, and it gets no new
+// turns.
+//
+// accounts lists the additional accounts of this host's agents. Only agents with a new provider get them.
+func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provider) []cli.Provider,
 	accounts []AccountProvider) {
 	for _, at := range s.runEnvs.list() {
 		old := at.entries()
@@ -131,7 +134,7 @@ func (s *Service) SetProviders(of func(in cli.Sandbox, present []cli.Provider) [
 			present = append(present, e.provider)
 		}
 		var next []*agentEntry
-		for _, p := range of(at.sandbox, present) {
+		for _, p := range replace(at.sandbox, present) {
 			if i := slices.Index(present, p); i >= 0 {
 				next = append(next, old[i])
 			} else {

@@ -1,8 +1,8 @@
-// Package service is the only gateway to all agents: it finds the agent, keeps its session between turns, limits the
-// number of processes, and recovers if that is safe.
+// Package service runs turns with all agents. It finds the agent, keeps its session between turns, limits the number of
+// processes, and repeats a failed turn if that is safe.
 //
-// The package contains no dialects; see cli.Provider. It knows nothing of chats, queues or SQLite, and starts no
-// processes itself.
+// The package translates no agent's protocol; see cli.Provider. It knows nothing of chats, queues or SQLite, and starts
+// no processes itself; see cli.Launcher.
 package service
 
 import (
@@ -19,9 +19,8 @@ import (
 	"ductor/cli"
 )
 
-// Service is the only gateway to all agents: it finds the agent, keeps its session open between turns, runs the turn,
-// and recovers if that is safe. It holds no lock while it starts, queries or closes anything, so conversations never
-// wait for each other. Safe for concurrent use.
+// Service runs turns with all agents, and keeps their sessions between turns. It holds no lock while it starts, queries
+// or closes anything, so conversations never wait for each other. Safe for concurrent use.
 type Service struct {
 	*core
 	shutdown context.CancelCauseFunc
@@ -30,11 +29,13 @@ type Service struct {
 	runEnvs  *runEnvs
 	pool     *pool
 	present  *present
-	home     string // home of ductor's user, with links resolved once; an agent may change links while ductor runs
+	// home is the home of ductor's user. Its links are resolved only once, because an agent may change links while
+	// ductor runs.
+	home string
 
 	leftMu sync.Mutex
-	left   map[cli.TurnID]*leftTurn // turns that can be resumed
-	spared map[cli.RunID]int        // number of callers that are about to attach to each run
+	left   map[cli.TurnID]*leftTurn // turns that Resume can continue
+	spared map[cli.RunID]int        // number of callers that want to attach to each run
 }
 
 // New creates a Service. The caller must Close it.
@@ -67,7 +68,7 @@ func New(opts Options) (*Service, error) {
 		opts.Default = opts.Providers[0].Agent()
 	}
 	base, shutdown := context.WithCancelCause(context.Background())
-	home, _ := os.UserHomeDir() // without a home, searches for project settings end at no directory
+	home, _ := os.UserHomeDir() // without a home directory, searches for project settings go up to the root
 	s := &Service{
 		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
 		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(),
@@ -98,11 +99,11 @@ func (s *Service) Abort(conversation cli.Conversation) bool { return s.registry.
 // AbortTurn ends one turn, and returns at once. It returns false if the turn is not running.
 func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(turn) }
 
-// Release implements orchestrator.Gateway. A busy session is closed at the end of its turn.
+// Release implements orchestrator.Gateway. A session that runs a turn is closed after the turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
-// Close ends every turn and every session, and waits for them until ctx is done. The Results report that ductor stops.
-// Later calls of Run fail. Idempotent.
+// Close ends every turn and every session, and waits for that until ctx is done. The turns' Results say that ductor
+// stops. Later calls of Run fail. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
@@ -110,8 +111,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach detaches from every turn and from every session with background work, which continue. The next process of
-// ductor finds them. The Results have Detached set. Otherwise Detach works like Close.
+// Detach detaches from every turn, and from every session with background work. These continue, and the next process of
+// ductor can find them. The turns' Results have Detached set. In all other respects, Detach works like Close.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrDetached, s.pool.detachAll); err != nil {
 		return fmt.Errorf("detach from the agents: %w", err)
@@ -131,20 +132,20 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 	return nil
 }
 
-// Run runs one turn of req with agent, only in the environment that req names. It emits the Result as the last event,
-// and returns it. It calls emit serially; emit must not block for long.
+// Run runs one turn with agent in the environment that req names. It emits the Result as the last event, and also
+// returns it. It calls emit serially; emit must not block for long.
 //
-// If ctx is cancelled, Abort is called or the time limit is reached, Run ends the turn and everything that the turn
-// started. The Result contains the text so far. Run emits the Result as soon as the agent is silent, and returns when
-// all processes have ended.
+// Run ends the turn and everything that the turn started if ctx is cancelled, if Abort is called, or if the time limit
+// is reached. The Result contains the text so far. Run emits the Result as soon as the agent is silent, and returns
+// when all processes have ended.
 //
-// If a live agent broke before it showed anything, Run repeats the turn with a one-shot process, and sets Fallback in
-// the Result. Run never repeats anything that may have had an effect.
+// If a live process fails before it has emitted anything, Run repeats the turn in one-shot mode, and sets Fallback in
+// the Result. Run never repeats a turn that may have had an effect.
 func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
 
-// serve registers a turn and runs it.
+// serve registers a turn and calls run with its agent.
 func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event),
 	run func(context.Context, *agentEntry, cli.Request, func(cli.Event)) cli.Result,
 ) cli.Result {
@@ -163,7 +164,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	defer cancel(nil)
 	registered := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
 	defer s.registry.Unregister(registered)
-	if s.base.Err() != nil { // Close may have ended all turns just before this turn was registered
+	if s.base.Err() != nil { // Close may have ended all registered turns just before this one was registered
 		cancel(context.Cause(s.base))
 	}
 	ctx, stop := context.WithTimeout(ctx, s.limit(req))
@@ -171,7 +172,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	return run(ctx, entry, req, emit)
 }
 
-// refusal returns the Result of a turn that starts after the service was closed.
+// refusal returns the Result of a turn that comes after Close or Detach.
 func (s *Service) refusal(agent cli.Agent) cli.Result {
 	cause := context.Cause(s.base)
 	if errors.Is(cause, cli.ErrDetached) {
@@ -181,11 +182,11 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 		Cause: cli.ErrClosing}}
 }
 
-// leastLimit is the minimum time limit of a turn. If the limit of a turn passed while no ductor was running, the next
-// process needs this time to read the turn's output.
+// leastLimit is the least time that a turn gets. A resumed turn may have exceeded its limit while ductor was not
+// running. It needs this time to read the agent's output.
 const leastLimit = 10 * time.Second
 
-// limit returns how long a turn may still run.
+// limit returns how much longer the turn may run.
 func (s *Service) limit(req cli.Request) time.Duration {
 	limit := s.opts.TurnTimeout
 	if req.Timeout > 0 {

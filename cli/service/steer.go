@@ -10,9 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// Decide passes a user's answer to the agent of a running turn. It returns after it sent the answer. It returns
-// ErrNotAsked if no request with this ID is waiting in this turn, for example because the turn has ended. An answer
-// never reaches another turn. Safe for concurrent use.
+// Decide sends a user's answer to the agent of a running turn. It returns ErrNotAsked if the turn is not running, or if
+// no request with this ID is waiting in it. The answer never reaches another turn. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
 		decider, ok := to.session.session.(cli.Decider)
@@ -27,30 +26,33 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
-// Bring copies files of this host to the same paths in a sandbox. It does nothing for this host. Safe for concurrent use.
-func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
+// Bring copies files of this host to the same paths in a sandbox. It does nothing if sandbox is empty, which means this
+// host. Safe for concurrent use.
+func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string) error {
 	if !s.work.enter() {
 		return cli.ErrClosing
 	}
 	defer s.work.Done()
-	at := s.runEnvs.get(in)
+	at := s.runEnvs.get(sandbox)
 	if at == nil {
-		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: sandbox, Reason: "it is not configured"}
 	}
 	return at.bring(ctx, files)
 }
 
-// Steer adds req's prompt to a running turn. It returns after the agent received the prompt. It returns ErrNoTurn if
-// the turn is not running or accepts no more messages. The error matches errors.ErrUnsupported if the agent cannot
-// accept messages during a turn. After any other error it is unknown whether the agent has the prompt. Safe for
-// concurrent use.
+// Steer adds req's prompt to a running turn, and returns after the agent received it. Safe for concurrent use.
+//
+// It returns ErrNoTurn if the turn is not running or accepts no more messages. The error matches errors.ErrUnsupported
+// if the agent accepts no messages during a turn. After any other error, it is unknown whether the agent received the
+// prompt.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		steerer, ok := to.session.session.(cli.Steerer)
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// After ErrNoTurn the message becomes a turn of its own, which reports the error.
+		// Because of ErrNoTurn, the message becomes a turn of its own. That turn fails in the same way and reports the
+		// error.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
@@ -58,9 +60,10 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 	})
 }
 
-// SetPermission changes the permission mode of a running turn. It returns ErrNoTurn if the turn is not running. The
-// error matches errors.ErrUnsupported if the agent cannot change its mode during a turn. After any other error the
-// agent's mode is unknown. Safe for concurrent use.
+// SetPermission changes the permission mode of a running turn. Safe for concurrent use.
+//
+// It returns ErrNoTurn if the turn is not running. The error matches errors.ErrUnsupported if the agent cannot change
+// the mode during a turn. After any other error, it is unknown which mode the agent uses.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
@@ -71,7 +74,7 @@ func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.P
 	})
 }
 
-// recordStart stores the start of a turn; see cli.Recorder.
+// recordStart stores the start of a turn, or that a run has background work; see cli.Recorder.
 func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.Start) error {
 	if turn == cli.BackgroundMark {
 		return s.opts.Background(ctx, start)
@@ -84,8 +87,9 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present maps each running turn to its session. A session runs one turn after another, and an agent may use the same
-// request ID in each turn. So leave waits until no call uses the turn.
+// present contains the running turns with their sessions, for calls that concern a running turn. A call must not reach
+// the session's next turn, in which the agent may use the same request IDs. So a turn leaves only after all calls for
+// it have ended.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -93,15 +97,15 @@ type present struct {
 
 type presence struct {
 	session *pooled
-	started func(context.Context, cli.Start) error // Started of the turn's request
+	started func(context.Context, cli.Start) error // Request.Started
 	life    context.Context                        // ends with the turn
 	calls   *group
 }
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
-// enter adds a turn; leave removes it. leave cancels the calls that use the turn, and waits at most patience for them.
-// It returns false if they take longer.
+// enter adds a turn. The returned function removes it: it cancels the calls that use the turn, and waits for them. It
+// returns false if they take longer than patience.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
@@ -122,14 +126,15 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f with a running turn. It returns absent if the turn is not running.
-func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
+// with calls f for a running turn, and returns the error notRunning if the turn is not running. f's context ends with
+// the turn.
+func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
 	p.mu.Unlock()
 	if e == nil || !e.calls.enter() {
-		return absent
+		return notRunning
 	}
 	defer e.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -138,11 +143,11 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
 	return guard(e.session.agent, func() error { return f(ctx, e) })
 }
 
-// askLimit limits a query of an agent about itself, including the start of the agent.
+// askLimit limits how long an agent may take to answer a question about itself, including the start of its process.
 const askLimit = 30 * time.Second
 
-// Fill asks an agent how full the context of a session is, and which parts fill it. req resumes the session. turn is
-// the session's running turn, or "". The error matches errors.ErrUnsupported if the agent does not report its context.
+// Fill asks an agent how full the context of a session is, and what fills it. req describes the session as for a turn.
+// turn is the session's running turn, or "". The error matches errors.ErrUnsupported if the agent does not report this.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -152,8 +157,8 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent. It has the same parameters as Fill. The error matches
-// errors.ErrUnsupported if the agent has none.
+// Commands lists the commands and skills of an agent. Its parameters are those of Fill. The error matches
+// errors.ErrUnsupported if the agent has no commands.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -163,7 +168,8 @@ func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request
 	return list, err
 }
 
-// inquire queries a session. The session must implement S.
+// inquire calls a method of S on a session. If the session does not implement S, it returns an error that matches
+// errors.ErrUnsupported.
 func inquire[S, A any](ctx context.Context, session cli.Session,
 	question func(S, context.Context) (A, error)) (answer A, err error) {
 	able, ok := session.(S)
@@ -173,8 +179,8 @@ func inquire[S, A any](ctx context.Context, session cli.Session,
 	return question(able, ctx)
 }
 
-// withSession calls f with a live session of a conversation: the session of the running turn, or else the idle session.
-// If there is none, withSession opens a session, which the next turn then uses. It starts no turn.
+// withSession calls f with a live session of the conversation. This is the session of the running turn, or the idle
+// session. If there is neither, withSession opens a session, and the next turn can use it. withSession starts no turn.
 func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID,
 	f func(context.Context, cli.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -182,7 +188,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	if turn != "" {
 		err := s.present.with(ctx, turn, cli.ErrNoTurn,
 			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
-		if !errors.Is(err, cli.ErrNoTurn) { // otherwise the session is already idle
+		if !errors.Is(err, cli.ErrNoTurn) { // after ErrNoTurn, the session is idle
 			return err
 		}
 	}
@@ -209,7 +215,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	return err
 }
 
-// borrow returns the conversation's idle session from the pool, or opens a session.
+// borrow returns the conversation's idle session. If there is none, it opens one.
 func (s *Service) borrow(ctx context.Context, entry *agentEntry, req cli.Request) (*pooled, error) {
 	req, err := s.ready(ctx, entry, req, nil)
 	if err != nil {

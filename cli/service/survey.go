@@ -12,13 +12,14 @@ import (
 	"ductor/lang"
 )
 
-// surveyWait limits the time for a sandbox to list and continue the runs of the previous process of ductor.
+// surveyWait limits how long a sandbox may take to list the runs of the previous process of ductor, and ductor to
+// attach to them.
 const surveyWait = 10 * time.Second
 
-// surveyAgain is the pause between attempts to list the runs of a sandbox that did not answer.
+// surveyAgain is the pause before ductor asks a sandbox again that did not list its runs.
 const surveyAgain = 30 * time.Second
 
-// sighting contains the runs of the previous process of ductor that one launcher found.
+// sighting is the answer of one launcher: the runs of the previous process of ductor, or an error.
 type sighting struct {
 	runEnv *runEnv
 	from   cli.Launcher
@@ -26,19 +27,21 @@ type sighting struct {
 	err    error
 }
 
-// Survey lists the runs of the previous process of ductor, and returns the state of each open turn. It adds sessions
-// with background work to the pool. It ends all other runs in the background. Until these have ended, their
-// conversations start nothing. Call it once, before the first Run.
+// Survey looks for the runs of the previous process of ductor. It returns, for each open turn, what is left of it. Call
+// it once, before the first Run.
 //
-// Survey queries all environments at the same time. A sandbox has ten seconds. If a sandbox does not answer in time,
-// Survey ends its runs later, and no turn starts in the sandbox before that. Errors concern only this host.
-func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
+// Survey adds sessions with background work to the pool. It ends all runs without such work and without an open turn.
+// It does not wait for that, but the conversations of these runs start no turn before their runs have ended.
+//
+// Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends its
+// runs later, and no turn starts in the sandbox before that. The returned error concerns only this host.
+func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
 	var errs []error
-	rest := map[*runEnv][]leftTurn{} // runs without an open turn
+	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
 	taken := map[closeKey]bool{}
-	for _, t := range open { // opens the environments of single conversations
+	for _, t := range openTurns { // get opens the sandbox of a conversation
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
@@ -50,9 +53,9 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // a launcher's marks do not count; stored marks do
+			run.Marks = nil // only the stored marks count, not those of a launcher
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
-			if s.claim(&left, open, remains) {
+			if s.claim(&left, openTurns, remains) {
 				taken[left.closeKey()] = true
 			} else {
 				rest[sight.runEnv] = append(rest[sight.runEnv], left)
@@ -61,7 +64,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var working []cli.RunID // runs with background work to which this process attached
+	var working []cli.RunID // runs with background work to which Survey attached
 	for at, runs := range rest {
 		had := maps.Clone(taken)
 		all.Go(func() {
@@ -72,7 +75,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 		})
 	}
 	all.Wait()
-	for _, t := range open {
+	for _, t := range openTurns {
 		switch {
 		case t.Background && slices.Contains(working, t.Start.Run):
 			remains[t.Turn] = cli.RemainsRun
@@ -84,7 +87,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	return remains, errors.Join(errs...)
 }
 
-// sightings queries all environments at the same time.
+// sightings lists the runs of the previous process in all environments. It asks all launchers at the same time.
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup
@@ -99,7 +102,7 @@ func (s *Service) sightings(ctx context.Context) []*sighting {
 	return list
 }
 
-// sight lists the previous process's runs of a launcher. It does not wait long for a sandbox.
+// sight lists the runs of the previous process that a launcher knows. It waits at most surveyWait for a sandbox.
 func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.LeftRun, error) {
 	if at.sandbox == "" {
 		return l.Left(ctx)
@@ -120,10 +123,11 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run in which open turns started. It ignores turns of other environments.
-func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
+// claim connects a run with the open turns that were running in it, so that Resume can continue them. It returns false
+// if ductor resumes none of them.
+func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
-	for _, t := range open {
+	for _, t := range openTurns {
 		switch {
 		case !left.has(t):
 		case t.GivenUp:
@@ -152,31 +156,31 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	return true
 }
 
-// takeUp adds an environment's sessions with background work to the pool, and ends the other runs. until is the
-// deadline for a sandbox.
-func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool,
+// takeUp adds an environment's sessions with background work to the pool, and ends the other runs. For a sandbox, it
+// attaches to no more runs after until. inUse contains sessions for which another run is already in use.
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, inUse map[closeKey]bool,
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
-		what := left.closeKey() // two processes of one session would corrupt each other's history
+		what := left.closeKey() // two processes of one session would corrupt its history
 		left.at = s.pool.left(left)
 		late := at.sandbox != "" && time.Now().After(until)
-		if taken[what] || late || !s.adoptIdle(ctx, left) {
+		if inUse[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
 			continue
 		}
-		taken[what] = true
+		inUse[what] = true
 		adopted = append(adopted, left.run.Run)
 	}
 	return adopted
 }
 
-// liveEntry returns the agent of a live run if ductor can attach to the run and the agent still runs in live mode.
-// Otherwise it returns nil.
+// liveEntry returns the agent of a run if ductor can attach to the run and its process can serve more turns. Otherwise
+// it returns nil.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
 	entry := left.entry()
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
-		return nil // an agent forged the run for another conversation
+		return nil // an agent in the sandbox forged a run of another conversation
 	}
 	if entry == nil || s.modeSoFar(entry) != cli.Live || run.Mode != cli.Live || !run.Alive || run.Problem != "" {
 		return nil
@@ -184,8 +188,8 @@ func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	return entry
 }
 
-// adoptIdle adds the session of a run with background work to the pool. It does not query the agent's modes: if the
-// mode has changed, the next turn opens another session.
+// adoptIdle attaches to a run with background work, and adds its session to the pool. It does not ask the agent for its
+// modes. If the agent's mode has changed, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
 	entry := s.liveEntry(left)
@@ -205,8 +209,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed handles a sandbox whose runs of the previous process are unknown or could not be ended. Their turns already
-// count as ended, so missed retries in the background until the runs have ended.
+// missed is called if ductor could not list or end the previous process's runs in a sandbox. Their turns already count
+// as ended, so missed tries again in the background until the runs have ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
@@ -235,8 +239,8 @@ func (s *Service) missed(at *runEnv, err error) {
 	})
 }
 
-// sighted ensures that ductor knows the runs of the previous process in an environment. It returns an error if it
-// cannot.
+// sighted lists and ends the previous process's runs in an environment if that has failed so far. It returns an error
+// if it fails again.
 func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {
 	case at.look <- struct{}{}:

@@ -7,16 +7,16 @@ import (
 	"ductor/cli"
 )
 
-// warmLimit limits the time for opening a session ahead of its turn. A turn that comes in this time waits for the
-// session.
+// warmLimit limits how long opening a session ahead of its turn may take. If the turn starts meanwhile, it waits for
+// the session.
 const warmLimit = time.Minute
 
-// Warm opens the session for req ahead of its turn, and returns at once. It does nothing if the conversation has a
-// turn, or if a process of another conversation would have to end. It closes a session of this conversation that does
-// not fit.
+// Warm opens a session for req before the user sends the message, so that the turn starts faster. It returns at once.
+// It closes the conversation's idle session if that does not fit req. It does nothing if the conversation has a turn,
+// or if a process of another conversation would have to end.
 //
 // The next Run uses the session if it fits. Otherwise the session is closed after the idle limit. Warm ignores
-// failures, because the turn reports them. A second Warm for a conversation replaces the first.
+// failures, because the turn reports them. If Warm is called again for the conversation, the first call is cancelled.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
@@ -25,7 +25,7 @@ func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}
-	if entry.runEnv.homes != nil && req.Session == "" { // the session's home is not known yet
+	if entry.runEnv.homes != nil && req.Session == "" { // without its session, the home is unknown
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
@@ -48,11 +48,11 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if e == nil || err != nil {
 		return
 	}
-	session := e.session // set if the session fits
+	session := e.session // not nil if the idle session fits
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // an unneeded session must be closed first
+		if late != nil && !s.awaitLate(late) { // turns wait until the late session is closed
 			s.pool.giveUp(e)
 		}
 	}

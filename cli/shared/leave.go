@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Leaving describes how a session leaves its process.
+// Leaving describes why a session leaves its process.
 type Leaving string
 
 // Leaving values.
 const (
 	Closed   Leaving = "closed"
-	Unused   Leaving = "unused"   // the session was not used
-	Broken   Leaving = "broken"   // child processes of the session may still run, so no further session may join
-	Detaches Leaving = "detaches" // the turn continues without ductor, and so does the process
+	Unused   Leaving = "unused"   // nothing ran in the session
+	Broken   Leaving = "broken"   // child processes of the session may still run, so no session may join the process
+	Detaches Leaving = "detaches" // ductor detaches from the turn, which continues, and so does the process
 )
 
-// Leave removes a session from the process. After the last session, Leave ends the process with its descendants, or
-// detaches from the process.
+// Leave removes a session from the process. If it was the last one, Leave ends the process with its descendants, or
+// detaches from it.
 func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	last, state := p.leave(how)
 	switch {
 	case !last:
 		return nil
-	case state == Detached && p.err == nil: // otherwise prepare has already detached
+	case state == Detached && p.err == nil: // otherwise, prepare has already detached
 		p.detach()
 		return nil
 	case how == Closed && (state == Ready || state == Attached || state == Draining):
@@ -32,7 +32,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	return p.Stop(ctx, p.pool.opts.Grace)
 }
 
-// leave removes a session. It returns whether that was the last session, and the state of the process.
+// leave stops counting a session. It reports whether that was the last session, and returns the state of the process.
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.use.sessions -= len(p.use.awaited) // no request can resume them in this process any more
+		p.use.sessions -= len(p.use.awaited) // no request can resume these turns in this process any more
 		clear(p.use.awaited)
 	}
 	last, state = p.use.sessions <= 0, p.use.state
@@ -57,7 +57,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 	return last, state
 }
 
-// goodbye closes the input of an idle process, and waits a moment for the process to end.
+// goodbye closes the input of an idle process, and waits at most Options.Goodbye for the process to end.
 func (p *Process) goodbye(ctx context.Context) {
 	if p.pool.opts.Goodbye == 0 {
 		return

@@ -7,7 +7,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Members maps the IDs of agent sessions to their receivers. The zero value is empty. Safe for concurrent use.
+// Members maps the agent's IDs of sessions to values that receive changes of the output. The zero value is empty. Safe
+// for concurrent use.
 type Members[M receiver] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M
@@ -18,14 +19,14 @@ type receiver interface {
 	Changed(c turn.Change)
 }
 
-// Changed implements rpc.Handler. It notifies every session.
+// Changed implements rpc.Handler. It passes the change to the values of all sessions.
 func (ms *Members[M]) Changed(c turn.Change) {
 	for _, m := range ms.All() {
 		m.Changed(c)
 	}
 }
 
-// Add adds m. It returns false if the session already has another value.
+// Add sets m as the value of a session. It returns false if the session already has a value.
 func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	if _, taken := ms.Of(id); taken {
 		return false
@@ -34,7 +35,7 @@ func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	return true
 }
 
-// Set adds m and replaces any previous value.
+// Set sets m as the value of a session, even if the session already has another.
 func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -44,7 +45,7 @@ func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.all[id] = m
 }
 
-// Remove removes m. It does nothing if the session has another value.
+// Remove removes a session if m is its value.
 func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -53,7 +54,7 @@ func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	}
 }
 
-// Of returns the value of a session.
+// Of returns the value of a session. ok is false if it has none.
 func (ms *Members[M]) Of(id cli.AgentSessionID) (m M, ok bool) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

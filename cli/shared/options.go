@@ -8,18 +8,18 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Options configure the processes of a dialect.
+// Options configures the processes of a provider.
 type Options struct {
 	cli.ProviderOptions
 	Agent      cli.Agent
 	Framing    frames.Framing
 	Codec      rpc.Codec     // nil means rpc.JSON{}
 	Cancels    string        // see rpc.Options
-	StartLimit time.Duration // time until a process is ready; 0 means DefaultStartLimit
-	// Goodbye is how long a process may take to end after its input was closed. It applies if the last session ended
-	// normally. 0 stops the process at once.
+	StartLimit time.Duration // time for a process to become ready; 0 means DefaultStartLimit
+	// Goodbye is how long a process may take to exit after ductor closed its input. ductor does that when the last
+	// session leaves normally. 0 means that ductor stops the process at once.
 	Goodbye time.Duration
 }
 
-// DefaultStartLimit is the default of Options.StartLimit. It allows for a busy small machine.
+// DefaultStartLimit is the default of Options.StartLimit. It suffices on a small, busy machine.
 const DefaultStartLimit = 2 * time.Minute

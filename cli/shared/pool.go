@@ -8,21 +8,21 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Pool contains the processes of one dialect. One lock guards the states of all processes. No method blocks while it
-// holds the lock. Safe for concurrent use.
+// Pool contains the processes of one provider. One lock guards the states of all processes. No method holds it while it
+// waits. Safe for concurrent use.
 type Pool[S Server] struct {
 	base
 	server func(*Process) S
 }
 
-// NewPool creates a Pool. server creates the dialect's part of a process that has not started yet.
+// NewPool creates a Pool. It calls server for each process, before the process starts.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 	o.StartLimit = cmp.Or(o.StartLimit, o.Start, DefaultStartLimit)
 	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
 		server: server}
 }
 
-// make creates a process that counts the given number of sessions.
+// make creates a Process that already counts the given number of sessions. It does not start it.
 func (p *Pool[S]) make(key string, sessions int) *Process {
 	proc := &Process{pool: &p.base, key: key, ready: make(chan struct{}),
 		use: occupancy{state: Starting, sessions: sessions}}
@@ -32,7 +32,8 @@ func (p *Pool[S]) make(key string, sessions int) *Process {
 	return proc
 }
 
-// Join adds a session to the process with this key. If there is no such process, Join starts one with command.
+// Join adds a session to the process with this key. If sessions cannot join such a process, Join starts a new one with
+// command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -43,13 +44,13 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		// The process has ended or is about to end, which other code handles.
+		// The process has ended or is about to end. The code that ends it reports errors.
 		_ = proc.Leave(context.WithoutCancel(ctx), Unused)
 	}
 }
 
-// reserve adds a session to the process with this key. If there is no such process, it creates one. mine reports
-// whether it did.
+// reserve adds a session to the process with this key. If sessions cannot join such a process, it creates one and
+// returns true; the caller must start it.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +62,7 @@ func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	return p.open[key], true
 }
 
-// joined waits until a process is ready. The process already counts the session.
+// joined waits until a process is ready for a session that it already counts.
 func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	if err = proc.wait(ctx, proc.ready); err == nil {
 		err = proc.err
@@ -72,7 +73,7 @@ func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	return proc.server.(S), nil
 }
 
-// start starts the process, and lets the dialect prepare it with Greet.
+// start starts the program, and prepares it with Server.Greet.
 func (p *Process) start(command cli.Command) {
 	p.prepare(func(ctx context.Context) error {
 		prog, err := p.pool.opts.Launcher.Start(ctx, command)
@@ -85,14 +86,15 @@ func (p *Process) start(command cli.Command) {
 	})
 }
 
-// Private starts a process for one session. No other session can join the process.
+// Private starts a process for one session. Other sessions cannot join it.
 func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
 	proc := p.make("", 1)
 	go proc.start(command)
 	return p.joined(ctx, proc)
 }
 
-// Running adds a session to the process with this key, if that process is ready.
+// Running adds a session to the process with this key. It returns false if there is no such process, or if it is not
+// ready.
 func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	p.mu.Lock()
 	proc := p.joinable(key)
@@ -106,8 +108,7 @@ func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	return proc.server.(S), true
 }
 
-// PID returns the PID of the process that a session with this key would join. It returns 0 if that process is not
-// ready.
+// PID returns the PID of the process with this key, or 0 if sessions cannot join such a process now.
 func (p *Pool[S]) PID(key string) int {
 	p.mu.Lock()
 	proc := p.open[key]

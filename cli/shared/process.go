@@ -12,33 +12,32 @@ import (
 	"ductor/cli/turn"
 )
 
-// stopSlack is how much longer than its grace stopping a process may take.
+// stopSlack is the time that stopping a process may take in addition to its grace period.
 const stopSlack = 10 * time.Second
 
-// Server is the dialect's part of a process. It embeds the *Process.
+// Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// Notified, Requested and Changed are the methods of rpc.Handler. Turns detect the end of the output by
-	// Process.Gone.
+	// Changed is not called at the end of the output, because Process.Gone reports that to turns.
 	rpc.Handler
-	// Greet prepares a new process for sessions. It returns an error if the process cannot be used.
+	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
-	// Await prepares for a turn of the previous process of ductor that may be resumed. From then on it stores the
-	// agent's messages for the turn. kept is the value for Pool.Resume, or nil if the mark is invalid. If no request
-	// resumes the turn in time, drop reverts Await.
+	// Await is called for a turn of the previous process of ductor that a request may resume. From then on, the Server
+	// stores the agent's messages for the turn. kept is the result of Pool.Resume; nil means that the mark is invalid.
+	// drop undoes Await if no request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
-// Process is one process of an agent with its sessions. Safe for concurrent use.
+// Process is a process of an agent that sessions share. Safe for concurrent use.
 type Process struct {
 	pool   *base
 	key    string
 	server Server
-	run    cli.RunID // run to which ductor attached; empty for a process that was started here
+	run    cli.RunID // the run that ductor attached to; empty for a new process
 
 	ready chan struct{} // closed when the process has started or failed to start
 	life  lifetime
 
-	// The following fields are valid once ready is closed.
+	// The following fields are valid when ready is closed.
 	err  error // why starting or attaching failed
 	prog cli.Process
 	peer *rpc.Peer
@@ -46,16 +45,16 @@ type Process struct {
 	use occupancy // pool.mu guards it
 }
 
-// lifetime describes the life of a process and of the goroutines that belong to the process.
+// lifetime tracks the end of a process and of its goroutines.
 type lifetime struct {
 	ctx     context.Context
 	end     context.CancelFunc
-	owned   sync.WaitGroup // goroutines
+	owned   sync.WaitGroup // goroutines of the process
 	gone    chan struct{}  // closed when the process has ended, or ductor detached from it
-	failure *cli.Failure   // valid once gone is closed
+	failure *cli.Failure   // valid when gone is closed
 }
 
-// base is a Pool without the type of its servers.
+// base is the part of a Pool that does not depend on the type of its Servers.
 type base struct {
 	opts Options
 
@@ -64,7 +63,7 @@ type base struct {
 	attached map[cli.RunID]*Process // processes with turns to resume
 }
 
-// joinable returns the process with this key if sessions may join it, or soon may. The caller holds mu.
+// joinable returns the process with this key if it is ready or starting. The caller holds mu.
 func (p *base) joinable(key string) *Process {
 	proc := p.open[key]
 	if proc != nil && proc.use.state == Ready && proc.exited() {
@@ -73,39 +72,39 @@ func (p *base) joinable(key string) *Process {
 	return proc
 }
 
-// Peer returns the connection to the process.
+// Peer returns the connection to the agent.
 func (p *Process) Peer() *rpc.Peer { return p.peer }
 
-// Program returns the operating system's process.
+// Program returns the underlying cli.Process.
 func (p *Process) Program() cli.Process { return p.prog }
 
-// Key returns the key of the process, which its sessions share.
+// Key returns the key with which sessions join the process.
 func (p *Process) Key() string { return p.key }
 
-// Life returns a context that is cancelled when the process is to end.
+// Life returns a context that is cancelled when the process should end.
 func (p *Process) Life() context.Context { return p.life.ctx }
 
 // Gone returns a channel that is closed when the process has ended, or ductor has detached from it.
 func (p *Process) Gone() <-chan struct{} { return p.life.gone }
 
-// Failure returns the failure of a turn during which the process ended. It waits for the end.
+// Failure returns the failure of a turn during which the process ended. It waits until the process has ended.
 func (p *Process) Failure() *cli.Failure {
 	<-p.life.gone
 	f := *p.life.failure
 	return &f
 }
 
-// Go runs f on a goroutine for which the end of the process waits.
+// Go runs f on a goroutine. Stop waits for it.
 func (p *Process) Go(f func()) { p.life.owned.Go(f) }
 
-// Alive reports whether the process accepts sessions and turns.
+// Alive reports whether sessions and turns may use the process.
 func (p *Process) Alive() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.use.state == Ready && !p.exited()
 }
 
-// PID returns the PID of a process that was ready, or 0 if the process is not running.
+// PID returns the PID, or 0 if the program has exited. The process must have been ready.
 func (p *Process) PID() int {
 	if p.exited() {
 		return 0
@@ -113,8 +112,8 @@ func (p *Process) PID() int {
 	return p.prog.PID()
 }
 
-// exited reports whether the program of a process that was ready has exited. Reading its output may take a moment
-// longer.
+// exited reports whether the program has exited. Some of its output may not have been read yet. The process must have
+// been ready.
 func (p *Process) exited() bool {
 	select {
 	case <-p.prog.Done():
@@ -131,8 +130,8 @@ func (p *Process) State() State {
 	return p.use.state
 }
 
-// GivenUp reports whether the process stopped accepting sessions before it ended. A request that failed in such a
-// process may succeed in another one.
+// GivenUp reports whether the process stopped accepting sessions before it ended. If a request has failed for that
+// reason, it may succeed in another process.
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -146,8 +145,8 @@ func (p *Process) Alone() bool {
 	return p.use.sessions <= 1
 }
 
-// prepare runs f in the background. f starts the process, or attaches to it. If the process cannot be used, prepare
-// ends it.
+// prepare makes the process ready with f, which starts the program or attaches to it. If f fails, prepare ends the
+// process.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
 	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.StartLimit)
@@ -172,22 +171,22 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause joins err with more, the error of a cleanup after err.
-func withCause(err, more error) error {
-	if more == nil {
+// withCause adds cleanupErr, the error of the cleanup after err, to err. cleanupErr may be nil.
+func withCause(err, cleanupErr error) error {
+	if cleanupErr == nil {
 		return err
 	}
-	return errors.Join(err, more)
+	return errors.Join(err, cleanupErr)
 }
 
-// connect creates the peer of a process. The caller starts its reader.
+// connect creates the connection to the agent. The caller then starts its reader.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	o.Agent, o.Framing, o.Codec = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Codec
 	o.Handler, o.Cancels = handler{p.server, p}, p.pool.opts.Cancels
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is a Server that also ends the agent's process after the end of the process's output.
+// handler is a Server that also stops the program when the output ends.
 type handler struct {
 	Server
 	process *Process
@@ -201,7 +200,7 @@ func (h handler) Changed(c turn.Change) {
 	h.Server.Changed(c)
 }
 
-// ended ends a process whose output has ended, and records the reason.
+// ended stops the program after the end of its output, and records why the process ended.
 func (p *Process) ended() {
 	p.pool.mu.Lock()
 	detached := p.use.state == Detached
@@ -224,7 +223,7 @@ func (p *Process) ended() {
 	})
 }
 
-// become changes to a state in which no session may join. The caller holds pool.mu.
+// become sets a state in which no session may join. The caller holds pool.mu.
 func (p *Process) become(s State) {
 	p.use.become(s)
 	if p.pool.open[p.key] == p {
@@ -232,7 +231,7 @@ func (p *Process) become(s State) {
 	}
 }
 
-// Drain rejects further sessions and turns. It reports whether the caller's turn is the only running one.
+// Drain makes the process accept no more sessions and turns. It reports whether at most one turn is running.
 func (p *Process) Drain() (alone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -240,7 +239,7 @@ func (p *Process) Drain() (alone bool) {
 	return p.use.running <= 1
 }
 
-// drain is like Drain, but the caller holds pool.mu.
+// drain is Drain for callers that hold pool.mu.
 func (p *Process) drain() {
 	switch p.use.state {
 	case Starting, Ready, Attached:
@@ -266,7 +265,7 @@ func (p *Process) halt(ctx context.Context, grace time.Duration) error {
 	return errors.Join(p.peer.Stop(ctx, grace), p.wait(ctx, p.life.gone), p.await(ctx))
 }
 
-// detach detaches from the process and waits for its goroutines. The process continues.
+// detach detaches from the program, which continues, and waits for the goroutines of the process.
 func (p *Process) detach() {
 	err := p.peer.Detach()
 	p.life.end()

@@ -8,12 +8,12 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait limits how long an attached process waits for requests that resume its turns.
+// resumeWait is how long a process that ductor attached to waits for requests that resume its turns.
 const resumeWait = time.Minute
 
-// Resume returns the value that Server.Await returned for a turn in a run of the previous process of ductor. It
-// attaches to the run only for the first of the run's turns. The process serves only these turns, and then ends. Errors
-// are *cli.Failure.
+// Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for a turn in it.
+// It attaches only once for all turns of a run. The process serves only these turns and then ends. Errors are
+// *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":
@@ -24,7 +24,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
-		proc = p.make("", 1) // counts the attaching itself as a session
+		proc = p.make("", 1) // the attaching counts as a session
 		proc.run, proc.use.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
@@ -46,7 +46,7 @@ func (p *base) nothingLeft() error {
 	return cli.Failf(cli.UnknownFailure, p.opts.Agent, "nothing is left of this turn")
 }
 
-// attach attaches to the run at the position of the oldest turn.
+// attach attaches to the run. It reads the output from the start of the oldest turn.
 func (p *Process) attach(left cli.LeftRun) {
 	p.prepare(func(ctx context.Context) error {
 		from := left.OutputEnd
@@ -67,7 +67,7 @@ func (p *Process) attach(left cli.LeftRun) {
 	})
 }
 
-// awaitTurns adds a session for each turn that may be resumed.
+// awaitTurns calls Server.Await for each turn that a request may resume, and counts it as a session.
 func (p *Process) awaitTurns(left cli.LeftRun) {
 	all := map[cli.TurnID]awaited{}
 	for _, m := range left.Marks {
@@ -85,8 +85,7 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	p.use.running = len(all)
 }
 
-// claim removes a turn from the awaited turns, and returns the turn's kept value. It returns nil if the turn is not
-// awaited.
+// claim returns what Server.Await returned for a turn, but only once. It returns nil if no such turn waits.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -95,7 +94,7 @@ func (p *Process) claim(turn cli.TurnID) (kept any) {
 	return kept
 }
 
-// expire drops the turns that no request resumed in time.
+// expire drops the turns that no request has resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
 	all := p.use.awaited

@@ -11,57 +11,60 @@ import (
 	"ductor/cli/turn"
 )
 
-// Phase is the phase of a Session.
+// Phase is the phase of a Session in its process.
 type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // its inbox collects messages, and no turn gets them
-	PhaseNew     Phase = "new"     // created, without a turn so far
+	PhaseOpening Phase = "opening" // messages wait in the inbox, but no turn will handle them
+	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
-	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for Turn
-	PhaseRunning Phase = "running" // a turn gets the messages
-	PhaseSpent   Phase = "spent"   // accepts no further turn in this process: child processes of a turn may run
-	PhaseLeft    Phase = "left"    // detached; the next process of ductor reads the messages
+	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for the call of Turn
+	PhaseRunning Phase = "running" // a turn handles the messages
+	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
+	PhaseLeft    Phase = "left"    // ductor has detached; its next process will handle the messages
 	PhaseClosed  Phase = "closed"
 )
 
-// AgentSession is the dialect's part of a Session in one process.
+// AgentSession is the provider's part of a Session in one process.
 type AgentSession[M any] interface {
-	// ID returns the agent's ID of the session. It is available after Open and after each turn. It does not change, but
-	// may be empty until the end of the first turn.
+	// ID returns the agent's ID of the session. It is constant after Open, but may be empty until the end of the first
+	// turn.
 	ID() cli.AgentSessionID
-	Host() *Process // constant
+	Host() *Process
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the session's settings suit req. Session itself checks req.Resume and the process.
+	// Fits reports whether the session can run req with its settings. Session itself compares req.Resume and checks the
+	// process.
 	Fits(req cli.Request) bool
-	// Check returns an error if the agent would accept t.Req in no process. The current process may have ended.
+	// Check returns an error if the agent cannot run t.Req in any process. The current process may have ended.
 	Check(t *Turn[M]) error
-	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
-	// prompt.
+	// Begin prepares the session for a turn, and returns the provider's part of the turn. It changes the session's
+	// settings to t.Req unless t was adopted. It does not send the prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
-	// Stop ends the process of an agent that does not end a turn. It may spare a process in which other turns run.
+	// Stop stops the process because the agent does not end a turn. If other turns run in the process, Stop may leave
+	// it running.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Goodbye ends the session before the session leaves its process. It returns how the session leaves.
+	// Goodbye ends the session in the agent, before Session calls Process.Leave with the result. was is the phase of
+	// the session before that.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
-	// Failure converts an error of the methods of AgentSession and AgentTurn to a failure.
+	// Failure converts an error of another method of AgentSession or AgentTurn.
 	Failure(err error) *cli.Failure
 }
 
-// Dialect describes the sessions of a dialect.
+// Dialect contains what a provider defines for all of its sessions.
 type Dialect[M any] struct {
-	// Join joins a process that suits req, and returns the session there. The session is not open yet. The dialect must
-	// deliver the session's messages to s.
+	// Join joins a process that fits req, and returns the session's part there, which is not open yet. From then on,
+	// the provider delivers the session's messages to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
-	// Prompt is the prefix of the IDs of requests that start turns. The next process of ductor recognizes such requests
-	// by the prefix.
+	// Prompt is the prefix of the IDs of requests that start turns. It identifies these requests after a restart of
+	// ductor.
 	Prompt           string
 	Start, Interrupt time.Duration // see turn.Limits
 }
 
-// Session is a session in a process that other sessions may share. If the process accepts no more turns, the session
-// continues in another process.
+// Session implements cli.Session in a process that other sessions may use, too. If the process accepts no more turns,
+// the session continues in another process.
 //
 // Only one goroutine at a time may call Turn and Fits, as cli.Session requires. All other methods are safe for
 // concurrent use.
@@ -71,19 +74,19 @@ type Session[M any] struct {
 
 	mu    sync.Mutex
 	phase Phase
-	id    cli.AgentSessionID // empty before the first opening
-	agent AgentSession[M]    // nil while the session is in no process
+	id    cli.AgentSessionID // empty before the first Open
+	agent AgentSession[M]    // nil while the session is not in a process
 	inbox *turn.Queue[Item[M]]
-	turn  *Turn[M] // the turn that is being prepared or running
+	turn  *Turn[M] // the turn that is being prepared, or is running
 	left  adopted
-	over  chan struct{} // closed when Close has finished; nil before Close or Detach
-	err   error         // the error of Close
+	over  chan struct{} // set by Close or Detach, and closed when they have finished
+	err   error         // error of Close
 }
 
-// adopted is the position at which the previous process of ductor started a turn.
+// adopted describes a turn that the previous process of ductor started.
 type adopted struct {
 	mark cli.Mark
-	sent bool // its prompt reached the agent
+	sent bool // the agent has received its prompt
 }
 
 // NewSession returns a session that is not open yet.
@@ -91,8 +94,8 @@ func NewSession[M any, S Server](p *Pool[S], d *Dialect[M]) *Session[M] {
 	return &Session[M]{opts: &p.opts, dialect: d, phase: PhaseOpening, inbox: turn.NewQueue[Item[M]](0)}
 }
 
-// Adopt returns the session of a turn that a request may resume. sent reports whether the turn's prompt reached the
-// agent.
+// Adopt returns the session of a turn that the previous process of ductor started. sent reports whether the agent has
+// received the turn's prompt.
 func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *Session[M] {
 	s := &Session[M]{
 		opts: &agent.Host().pool.opts, dialect: d, phase: PhaseAdopted, inbox: turn.NewQueue[Item[M]](0),
@@ -102,13 +105,13 @@ func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *
 	return s
 }
 
-// errClosed returns the failure of a turn whose session was closed in the meantime.
+// errClosed returns the failure of a turn whose session was closed.
 func (s *Session[M]) errClosed() *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "the session is closed")
 }
 
-// Open opens the session in a process. If the process stops accepting sessions in the meantime, Open uses another
-// process. Errors are *cli.Failure.
+// Open opens the session in a process. If that process stops accepting sessions meanwhile, Open tries another one.
+// Errors are *cli.Failure.
 func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	for {
 		agent, err := s.dialect.Join(ctx, s, req)
@@ -131,8 +134,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened stores the session's part in its process, and drops messages that have arrived so far. It returns false if the
-// session is closed.
+// opened stores the session's part in its process, and drops the messages of the opening. It returns false if the
+// session was closed.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +150,7 @@ func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	return true
 }
 
-// reopen opens the session in another process. It creates a session without a turn anew.
+// reopen opens the session in another process. If no turn has run in the session, the new one has another ID.
 func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was, agent := s.phase, s.agent
@@ -175,15 +178,14 @@ func (s *Session[M]) leave(ctx context.Context, agent AgentSession[M], was Phase
 	return errors.Join(err, agent.Host().Leave(ctx, how))
 }
 
-// Agent returns the part of the session that the agent's protocol implements. It returns nil while no process has the
-// session.
+// Agent returns the provider's part of the session, or nil while the session is not in a process.
 func (s *Session[M]) Agent() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.agent
 }
 
-// usable returns the dialect's part of the session, or nil if no turn may start in its process.
+// usable returns the provider's part of the session, or nil if no turn may start in its process.
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +206,7 @@ func (s *Session[M]) Fits(req cli.Request) bool {
 	case PhaseNew:
 		same = same || req.Resume == ""
 	case PhaseIdle:
-		same = same && s.id != "" // otherwise the agent ended its first turn without naming the session
+		same = same && s.id != "" // the ID is empty if the agent did not name the session in its first turn
 	default:
 		same = false
 	}
@@ -228,8 +230,8 @@ func (s *Session[M]) Info() cli.SessionInfo {
 	return info
 }
 
-// Running returns the dialect's part of the running turn, or nil. A turn is running from the sending of its prompt to
-// its end.
+// Running returns the provider's part of the running turn. It returns nil if no turn is running, or if its prompt was
+// not sent yet.
 func (s *Session[M]) Running() AgentTurn[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +249,7 @@ func (s *Session[M]) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decisi
 	return cli.ErrNotAsked
 }
 
-// Commands implements cli.Commander. The AgentSession must implement cli.Commander, too.
+// Commands implements cli.Commander if the AgentSession does.
 func (s *Session[M]) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	agent := s.Agent()
 	if agent == nil {
@@ -295,7 +297,7 @@ func (s *Session[M]) Detach() {
 	}
 }
 
-// shut prevents further turns, and returns the current turn. first is false if an earlier call already did so.
+// shut makes the session accept no more turns, and returns the current turn. first is false if shut was called before.
 func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,17 +307,18 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove removes the session from its process and sets its phase to to. It returns the dialect's part of the session
-// and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
-func (s *Session[M]) remove(to Phase) (agent AgentSession[M], was Phase) {
+// remove sets the session's phase, and takes the session out of its process. It returns the provider's part of the
+// session and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
+func (s *Session[M]) remove(phase Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	agent, was = s.agent, s.phase
-	s.agent, s.phase = nil, to
+	s.agent, s.phase = nil, phase
 	return agent, was
 }
 
-// Deliver passes an item of size bytes to the turn. It returns false if no turn can receive the item.
+// Deliver passes an item to the turn. size is the item's size in bytes. It returns false if no turn will handle the
+// item.
 func (s *Session[M]) Deliver(i Item[M], size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,14 +338,14 @@ func (s *Session[M]) Changed(c turn.Change) {
 	s.Deliver(i, 0)
 }
 
-// Inbox returns the queue of a session that is being opened.
+// Inbox returns the queue with the session's messages. Providers read it while they open the session.
 func (s *Session[M]) Inbox() *turn.Queue[Item[M]] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inbox
 }
 
-// begin directs all later messages to t. It returns false if the session accepts no turn.
+// begin makes t the receiver of all later messages. It returns false if the session accepts no turn.
 func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +361,7 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	return true
 }
 
-// end stops directing messages to t. It returns the messages that t has not handled.
+// end ends the delivery of messages to t. It returns the messages that t has not handled.
 func (s *Session[M]) end(t *Turn[M], to Phase) []Item[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

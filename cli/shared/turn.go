@@ -10,10 +10,10 @@ import (
 	"ductor/cli/turn"
 )
 
-// Item is an input of a turn: a message, the answer to its prompt, the reason why the prompt was not sent, or a change
-// of the output. An empty Item makes the turn check whether it is over.
+// Item is an input of a turn. It is a message of the agent, the answer to the prompt, the error of sending the prompt,
+// or a change of the output. An empty Item makes the turn check whether it is over.
 type Item[M any] struct {
-	End     int64 // offset after the item in the output; 0 if the item is not output
+	End     int64 // offset in the output after the item; 0 if the item is not output
 	Message M
 	Reply   *rpc.Message // the answer to the prompt
 	Unsent  error        // why the prompt was not sent
@@ -28,35 +28,34 @@ const (
 	PromptUnsent   PromptState = "unsent"
 	PromptSent     PromptState = "sent"
 	PromptAccepted PromptState = "accepted"
-	PromptFailed   PromptState = "failed" // the prompt did not reach the agent, or the agent rejected it
+	PromptFailed   PromptState = "failed" // the agent did not receive the prompt, or rejected it
 )
 
-// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods except Decide.
+// AgentTurn is the provider's part of a turn. The goroutine of the turn calls all methods except Decide.
 type AgentTurn[M any] interface {
-	// Start emits the session's ID, which is the first event. It emits nothing if the agent has not named the session
-	// yet.
+	// Start emits SessionStarted, unless the agent has not named the session yet.
 	Start()
-	// Prompt returns the request that starts the turn. Turn sets its ID, Answered and Unsent. Prompt may query the
-	// agent.
+	// Prompt returns the request that starts the turn. It may query the agent. The caller sets the request's ID,
+	// Answered and Unsent.
 	Prompt(ctx context.Context) (rpc.Prompt, error)
-	// Replied handles the answer to the prompt. It returns an error if the agent rejected the prompt.
+	// Replied handles the answer to the prompt. It returns an error if the agent has rejected the prompt.
 	Replied(m rpc.Message) error
 	Handle(m M)
-	// Over reports whether the turn has ended. Turn calls it after each item.
+	// Over reports whether the turn has ended. It is called after each item.
 	Over() bool
-	// Interrupt asks the agent to end the turn, without waiting.
+	// Interrupt asks the agent to end the turn. It does not wait.
 	Interrupt() error
 	Approvals() Approvals
-	// End returns the next phase of the session, and how the turn ended for its process. The caller calls Result
-	// afterwards. It does not call End for a detached turn.
+	// End returns the next phase of the session, and what the turn leaves in its process. It is called before Result.
+	// It is not called if ductor detaches from the turn.
 	End(end turn.End) (Phase, TurnEnd)
-	Late(m M) // handles a message after the end of the turn
+	Late(m M) // handles a message that came after the end of the turn
 	Result(end turn.End) cli.Result
 	// Decide implements cli.Decider.
 	Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
 }
 
-// Approvals are the turn.Approvals of a dialect.
+// Approvals contains the methods of turn.Approvals that do not depend on its type parameter.
 type Approvals interface {
 	Hold()
 	Release()
@@ -64,21 +63,21 @@ type Approvals interface {
 	Close(detached bool)
 }
 
-// Hopeless is an AgentTurn that detects if its agent repeats something that cannot succeed.
+// Hopeless is an AgentTurn that notices if the agent repeats something that cannot succeed; see turn.Loop.
 type Hopeless interface {
 	Hopeless() bool
 }
 
-// Turn is a turn of a Session. Only the turn's goroutine may call its methods, except Check.
+// Turn is a turn of a Session. Only the turn's goroutine may call its methods, except for Check.
 type Turn[M any] struct {
 	Req     cli.Request
 	Out     *turn.Emitter
 	Loop    *turn.Turn[Item[M]] // set before AgentTurn.Start
-	Adopted *cli.Mark           // position at which the previous process of ductor started the turn; nil for a new turn
+	Adopted *cli.Mark           // set if the previous process of ductor started the turn
 
 	session *Session[M]
-	agent   AgentSession[M] // the dialect's part of the session
-	part    AgentTurn[M]    // the dialect's part of the turn
+	agent   AgentSession[M] // the provider's part of the session
+	part    AgentTurn[M]    // the provider's part of the turn
 	inbox   *turn.Queue[Item[M]]
 	prompt  prompt
 	ctx     context.Context
@@ -88,7 +87,7 @@ type Turn[M any] struct {
 
 type prompt struct {
 	id      string
-	state   PromptState // the turn's goroutine writes it with Session.mu held
+	state   PromptState // only the turn's goroutine writes it, with Session.mu held
 	failure *cli.Failure
 }
 
@@ -106,7 +105,7 @@ func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Ev
 	t.finish(t.Loop.Run(t.ctx))
 }
 
-// setTurn makes the turn the session's current turn, until the caller calls unset.
+// setTurn makes t the session's current turn. The caller must call unset at the end of the turn.
 func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,9 +125,11 @@ func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	}
 }
 
-// prepare makes the session ready for the turn. It counts the turn in the process, so that the process does not end
-// before the turn. An adopted turn is already counted. If the process accepts no more turns, prepare uses another
-// process; this is safe because no prompt was sent yet.
+// prepare prepares the session for the turn, and counts the turn in the process, so that the process does not end
+// before the turn. An adopted turn is already counted.
+//
+// If the process accepts no more turns, prepare opens the session in another process. This is safe because the prompt
+// was not sent yet.
 func (t *Turn[M]) prepare() error {
 	s, adopted := t.session, t.Adopted != nil
 	if t.ctx.Err() != nil && !adopted {
@@ -158,7 +159,8 @@ func (t *Turn[M]) prepare() error {
 	}
 }
 
-// begin starts to handle the session's messages. It returns false if the session accepts no turn.
+// begin makes t the receiver of the session's messages, and creates its loop. It returns false if the session accepts
+// no turn.
 func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	if !t.session.begin(t, agent, part) {
 		return false
@@ -185,22 +187,22 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	return true
 }
 
-// Context returns the context of the turn. Closing the session cancels it, too.
+// Context returns the context of the turn. Closing the session also cancels it.
 func (t *Turn[M]) Context() context.Context { return t.ctx }
 
 // PromptState returns the state of the request that starts the turn.
 func (t *Turn[M]) PromptState() PromptState { return t.prompt.state }
 
-// PromptID returns the id of the request that starts the turn.
+// PromptID returns the ID of the request that starts the turn.
 func (t *Turn[M]) PromptID() string { return t.prompt.id }
 
-// Accepted records that the agent accepted the prompt.
+// Accepted records that the agent has accepted the prompt.
 func (t *Turn[M]) Accepted() {
 	t.become(PromptAccepted)
 	t.Out.Accepted()
 }
 
-// Check makes the turn check whether it is over or waits for the user. Safe for concurrent use.
+// Check makes the turn check again whether it is over, or waits for the user. Safe for concurrent use.
 func (t *Turn[M]) Check() { t.inbox.Put(Item[M]{}, 0) }
 
 func (t *Turn[M]) become(p PromptState) {
@@ -209,13 +211,13 @@ func (t *Turn[M]) become(p PromptState) {
 	t.prompt.state = p
 }
 
-// fail records that the prompt failed, so that the agent runs no turn.
+// fail records that the agent runs no turn because the prompt failed.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
 	t.prompt.failure = t.agent.Failure(err)
 }
 
-// send sends the prompt.
+// send sends the prompt. It does not wait.
 func (t *Turn[M]) send() {
 	p, err := t.part.Prompt(t.ctx)
 	if err != nil {
@@ -238,14 +240,14 @@ func (t *Turn[M]) unsent(err error) {
 	}
 }
 
-// replied delivers the answer to the prompt.
+// replied passes the answer to the prompt to the turn.
 func (s *Session[M]) replied(m rpc.Message) { s.Deliver(Item[M]{End: m.End, Reply: &m}, len(m.Result)) }
 
-// handle handles one item. It returns true if the turn is over.
+// handle handles one item. It reports whether the turn is over.
 func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	switch {
 	case i.CaughtUp:
-		t.part.Approvals().Release() // the open requests are from before this process attached
+		t.part.Approvals().Release() // old requests that are open now were never answered
 		t.Loop.Changed(i.Change)
 		t.caughtUp()
 	case i.Any():
@@ -266,7 +268,7 @@ func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	return over
 }
 
-// caughtUp sends the prompt if the previous process of ductor did not.
+// caughtUp sends the prompt of an adopted turn if the previous process of ductor did not send it.
 func (t *Turn[M]) caughtUp() {
 	switch {
 	case t.prompt.state != PromptUnsent:
@@ -277,11 +279,11 @@ func (t *Turn[M]) caughtUp() {
 	}
 }
 
-// finish ends the turn for the session, emits the Result, and then ends the turn for the process.
+// finish ends the turn in the session, emits the Result, and then ends the turn in the process.
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
-	phase, leaves := PhaseLeft, EndDetached // the next process of ductor answers the agent's requests
+	phase, leaves := PhaseLeft, EndDetached // the next process of ductor handles the agent's requests
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}
@@ -312,7 +314,7 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 	}
 }
 
-// Outcome returns the Result of a turn for which the agent sent none.
+// Outcome returns the Result of a turn for which the agent reported none. end is what Loop.Run returned.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
 	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
 }

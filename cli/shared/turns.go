@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// TurnEnd describes how a turn ended for its process.
+// TurnEnd describes what a turn leaves in its process when it ends.
 type TurnEnd string
 
 // TurnEnd values.
 const (
 	EndOver TurnEnd = "over"
-	// EndLeftovers means that child processes of the turn's tools may still run. They cannot be distinguished from
+	// EndLeftovers means that child processes of the turn's tools may still run. ductor cannot tell them from child
 	// processes of other turns.
 	EndLeftovers TurnEnd = "leftovers"
-	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
+	EndDetached  TurnEnd = "detached" // ductor detached from the turn, which continues, and so does the process
 )
 
-// TurnStarted counts a turn before the agent gets its prompt. A resumed turn is already counted. It returns false if
-// the process is about to end; the caller then uses another process.
+// TurnStarted counts a turn. Call it before sending the prompt, but not for a resumed turn, which is already counted.
+// It returns false if the process accepts no more turns; the caller then uses another process.
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -26,8 +26,8 @@ func (p *Process) TurnStarted() bool {
 	return p.use.state == Ready
 }
 
-// TurnEnded stops counting a turn. If the process is to end with its last turn, TurnEnded waits for the end of the
-// process.
+// TurnEnded stops counting a turn. If the process should end with its last turn, and this is the last one, TurnEnded
+// stops the process and waits for that.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
 	if !p.count(end) {
@@ -39,7 +39,7 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	}
 }
 
-// count stops counting a turn. It reports whether the caller must stop the process now.
+// count stops counting a turn. It reports whether the caller must stop the process.
 func (p *Process) count(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -47,14 +47,14 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	switch {
 	case end == EndDetached && p.use.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.use.state != Detached: // the next process of ductor ends it
+	case end == EndLeftovers && p.use.state != Detached: // otherwise, the next process of ductor ends it
 		p.become(Ending)
 	}
 	return p.use.state == Ending && p.use.running == 0
 }
 
-// StopAlone rejects further sessions and turns. It stops the process at once if no other turn runs in it. Otherwise the
-// process ends with its last turn.
+// StopAlone makes the process accept no more sessions and turns. It stops the process if at most one turn is running in
+// it. Otherwise, the process ends when its last session leaves.
 func (p *Process) StopAlone(ctx context.Context, grace time.Duration) error {
 	if !p.Drain() {
 		return nil

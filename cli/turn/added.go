@@ -7,31 +7,31 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that were steered into a running turn, by the dialect's IDs. The zero value is empty.
-// Safe for concurrent use.
+// Added contains the messages that the user sent while a turn was running, and that ductor added to it. A message has
+// an ID that the provider chose. The zero value is empty. Safe for concurrent use.
 type Added struct {
 	mu   sync.Mutex
-	all  []added // in order
+	all  []added // in the order of Add
 	over bool    // the turn accepts no more messages
 }
 
 type added struct {
 	id    string
-	turn  cli.TurnID // ID of the message's own turn in the user's queue; empty if unknown
+	turn  cli.TurnID // ID that the message would have as a turn of its own; empty if unknown
 	state addedState
 }
 
 type addedState int
 
 const (
-	waits addedState = iota // the agent's model has not read the message
+	waits addedState = iota // the model has not read the message
 	takenUp
 	givenBack
 )
 
-// Add adds a message before it is sent. isNew is false if the message was added before. over is true if the turn
-// accepts no more messages.
-func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
+// Add adds a message. If isNew is true, the caller then sends it to the agent. isNew is false if the turn accepts no
+// more messages, or if Add was called before with the same ID. closed is true if the turn accepts no more messages.
+func (a *Added) Add(id string, turn cli.TurnID) (isNew, closed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	isNew = !a.over && a.index(id) < 0
@@ -46,8 +46,8 @@ func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent replaces the ID of a message by the agent's ID for it. An empty ID means that the message did not reach the
-// agent.
+// Sent replaces the ID of a message by the agent's name for it. If name is empty, the agent did not receive the
+// message, and Sent removes it.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,10 +60,10 @@ func (a *Added) Sent(id, name string) {
 	}
 }
 
-// Taken records that the agent's model has read a message.
+// Taken records that the model has read a message.
 func (a *Added) Taken(id string) { a.become(id, takenUp) }
 
-// GiveBack records that the agent will never read a message.
+// GiveBack records that the model will never read a message.
 func (a *Added) GiveBack(id string) { a.become(id, givenBack) }
 
 func (a *Added) become(id string, state addedState) {
@@ -77,7 +77,7 @@ func (a *Added) become(id string, state addedState) {
 // All returns the IDs of all messages, in order.
 func (a *Added) All() []string { return a.names(waits, takenUp, givenBack) }
 
-// Waiting returns the IDs of the messages that the agent's model has not read, in order.
+// Waiting returns the IDs of the messages that the model has not read, in order.
 func (a *Added) Waiting() []string { return a.names(waits) }
 
 func (a *Added) names(states ...addedState) (names []string) {
@@ -91,7 +91,7 @@ func (a *Added) names(states ...addedState) (names []string) {
 	return names
 }
 
-// Unread returns the turns of the messages that the agent gave back, for Result.Unread.
+// Unread returns the turn IDs of the messages that the model will never read, for Result.Unread.
 func (a *Added) Unread() (turns []cli.TurnID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +103,8 @@ func (a *Added) Unread() (turns []cli.TurnID) {
 	return turns
 }
 
-// End reports whether the turn may end: no message is waiting. If it returns true, the turn accepts no more messages.
+// End reports whether the turn may end: the model has read every message, or will never read it. If End returns true,
+// the turn accepts no more messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +112,7 @@ func (a *Added) End() bool {
 	return a.over
 }
 
-// Close makes the turn accept no more messages. It reports whether some messages are waiting.
+// Close makes the turn accept no more messages. It reports whether the model has still to read some.
 func (a *Added) Close() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +120,7 @@ func (a *Added) Close() (left bool) {
 	return a.waiting()
 }
 
-// waiting reports whether a message is waiting. The caller holds mu.
+// waiting reports whether the model has still to read a message. The caller holds mu.
 func (a *Added) waiting() bool {
 	return slices.ContainsFunc(a.all, func(m added) bool { return m.state == waits })
 }

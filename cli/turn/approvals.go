@@ -7,21 +7,21 @@ import (
 	"ductor/cli"
 )
 
-// Pending is a request or question of an agent to the user. About is the dialect's data about it.
+// Pending is an agent's request for an approval, or its question to the user. About contains the provider's data.
 type Pending[A any] struct {
 	ID    cli.ApprovalID // the same after a restart
 	About A
-	// Ask returns the event for the user: an ApprovalAsked or a QuestionAsked. It returns nil if the dialect has
-	// answered the agent itself. The goroutine of the turn calls it once, when the user is to see the request.
+	// Ask returns the event that shows the request to the user: an ApprovalAsked or a QuestionAsked. It returns nil if
+	// the provider has already answered the agent. The turn's goroutine calls it once.
 	Ask func() cli.Event
 }
 
-// maxPending limits the open requests of a turn. Approvals drops requests beyond the limit.
+// maxPending limits the open requests of a turn. Approvals ignores further ones.
 const maxPending = 1 << 10
 
-// Approvals contains the open requests of one turn. Only the goroutine of the turn may call Add, Release, Withdraw and
-// Close, because they use its Emitter. The other methods are safe for concurrent use. A nil Approvals is always empty;
-// it is for a turn without a user.
+// Approvals contains the open requests of one turn. Add, Release, Withdraw and Close use the turn's Emitter, so only
+// the turn's goroutine may call them. The other methods are safe for concurrent use. A nil *Approvals is always empty,
+// for a turn without a user.
 type Approvals[A any] struct {
 	out *Emitter
 
@@ -36,23 +36,24 @@ type approvalsPhase int
 
 const (
 	taking approvalsPhase = iota
-	held                  // requests may already be answered, so users see them only after Release
+	held                  // requests may have been answered already, so users see them only after Release
 	closed
 )
 
-// NewApprovals creates the Approvals of a turn. It ignores requests with the IDs in answered.
+// NewApprovals creates the Approvals of a turn. It ignores requests whose IDs are in answered.
 func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] {
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold delays all requests until Release. They are from the past of an adopted turn, and may be answered.
+// Hold shows users no requests until Release. It is for the start of an adopted turn: old requests in its output may
+// have been answered already.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held
 	}
 }
 
-// Release shows the user the requests that are still open.
+// Release shows the user the open requests, and later ones at once.
 func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
@@ -65,7 +66,7 @@ func (a *Approvals[A]) Release() {
 	a.tell()
 }
 
-// Add shows the user a request, unless the request was answered or is already open.
+// Add shows the user a request. It ignores a request that was answered or is already open.
 func (a *Approvals[A]) Add(p Pending[A]) {
 	a.mu.Lock()
 	if a.index(p.ID) < 0 && len(a.open) < maxPending && a.phase != closed && !slices.Contains(a.answered, p.ID) {
@@ -80,7 +81,8 @@ func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell emits the requests that the user has not seen. The answer may come before Pass returns.
+// tell emits the open requests that the user has not seen. The user's answer may come before Pass returns, so tell does
+// not hold mu meanwhile.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]
@@ -105,15 +107,15 @@ func (a *Approvals[A]) tell() {
 	}
 }
 
-// Take removes the request with this ID, so that the caller can answer it. It returns false if there is no such
-// request.
+// Take removes the request with this ID, so that the caller can answer it. It returns false if the user has seen no
+// such request.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	about, err := a.TakeIf(id, func(A) error { return nil })
 	return about, err == nil
 }
 
-// TakeIf is like Take, but keeps the request if check returns an error. It returns ErrNotAsked if there is no such
-// request.
+// TakeIf is like Take, but leaves the request open if check returns an error, and returns that error. If the user has
+// seen no such request, it returns ErrNotAsked.
 func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
 		return about, cli.ErrNotAsked
@@ -133,23 +135,24 @@ func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, 
 	return about, nil
 }
 
-// Answered returns the IDs of all answered requests.
+// Answered returns the IDs of all requests that were answered.
 func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.answered)
 }
 
-// Withdraw removes the requests that match gone, because the agent no longer waits for them. It returns them.
-func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
-	removed, told := a.remove(gone)
+// Withdraw removes and returns the requests for which obsolete returns true, because the agent no longer waits for them.
+func (a *Approvals[A]) Withdraw(obsolete func(A) bool) []A {
+	removed, told := a.remove(obsolete)
 	for _, id := range told {
 		a.out.Pass(cli.ApprovalWithdrawn{ID: id})
 	}
 	return removed
 }
 
-// Close withdraws all requests, unless the turn continues without ductor. Afterwards Take finds none.
+// Close withdraws all requests. If ductor has detached from the turn, the requests remain open in the agent, and Close
+// only forgets them. Afterwards, Take finds no request.
 func (a *Approvals[A]) Close(detached bool) {
 	if a == nil {
 		return
@@ -165,27 +168,27 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests that match gone. told lists the removed requests that the user has seen.
-func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
+// remove removes the requests for which obsolete returns true. seen lists the IDs of those that the user has seen.
+func (a *Approvals[A]) remove(obsolete func(A) bool) (removed []A, seen []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open = slices.DeleteFunc(a.open, func(p Pending[A]) bool {
-		if !gone(p.About) {
+		if !obsolete(p.About) {
 			return false
 		}
 		removed = append(removed, p.About)
 		if a.told[p.ID] {
-			told = append(told, p.ID)
+			seen = append(seen, p.ID)
 		}
 		return true
 	})
-	return removed, told
+	return removed, seen
 }
 
-// Waiting reports whether the agent waits for the user; see Loop.Waiting.
+// Waiting reports whether a request is open; see Loop.Waiting.
 func (a *Approvals[A]) Waiting() bool {
 	if a == nil {
 		return false

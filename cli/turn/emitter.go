@@ -8,9 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// Emitter enforces the contract of cli.Event for a provider. It assigns text to messages by keys, so that a retry
-// replaces the text that it repeats. It ends every tool, and emits a single Result. An Emitter serves one turn. It is
-// not safe for concurrent use.
+// Emitter makes sure that a provider's events keep the contract of cli.Event. It assigns text to messages by keys, so
+// that repeated text replaces the text of the first attempt. It ends every tool, and emits a single Result. An Emitter
+// serves one turn. It is not safe for concurrent use.
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
@@ -18,19 +18,19 @@ type Emitter struct {
 	started time.Time
 
 	session   *cli.SessionStarted // nil until the agent names its session
-	taken     bool                // the prompt was accepted
+	taken     bool                // the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
-	again     int             // length of the answer before the text that was given up; see GiveUp
+	again     int             // length of the answer without the text that GiveUp gave up; -1 if there is none
 	tools     []openTool
 	done      bool
-	replaying bool // the events are from before ductor attached
+	replaying bool // the events are from the time before ductor attached
 }
 
 type textBlock struct {
-	key   string // message ID and index, as the provider chose
-	start int    // offset of the block and its separator in the answer
-	sep   int    // length of the separator
+	key   string // identifies a message, or a part of one; chosen by the provider
+	start int    // offset in the answer at which the block's separator starts
+	sep   int    // length of that separator
 }
 
 type openTool struct {
@@ -38,13 +38,13 @@ type openTool struct {
 	started time.Time
 }
 
-// NewEmitter creates an Emitter that passes events to emit. now returns the time for durations.
+// NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// replay gives the following events the time that timestamp returns, until CaughtUp. A zero time is ignored. The first
-// other time is also the start of the turn.
+// replay starts the replay of old output. Until CaughtUp, events have the time that timestamp returns, or the current
+// time if that is zero. The turn started at the first of these times.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
@@ -56,14 +56,14 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
-// Replaying reports whether the event that is being handled happened before ductor attached. Later output, which is
-// known already, may take back what it seems to mean.
+// Replaying reports whether the current event happened before ductor attached. Output that follows it may show that the
+// event no longer counts.
 func (e *Emitter) Replaying() bool { return e.replaying }
 
 // Now returns the time of the current event.
 func (e *Emitter) Now() time.Time { return e.now() }
 
-// Session emits the agent's session and model, at the first call and if one of them changes.
+// Session emits the agent's session and model if they are new or have changed.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
@@ -82,8 +82,8 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	}
 }
 
-// named returns the name of a model without its route, which Qwen Code writes as $runtime|openai|NAME(openai). It
-// returns "" if the agent chooses the model itself.
+// named returns a model's name without the route that Qwen Code adds: NAME for $runtime|openai|NAME(openai). It returns
+// "" if the agent chooses the model itself.
 func named(model cli.ModelID) cli.ModelID {
 	id := string(model)
 	if i := strings.LastIndexByte(id, '|'); i >= 0 {
@@ -95,7 +95,8 @@ func named(model cli.ModelID) cli.ModelID {
 	return cli.ModelID(id)
 }
 
-// busiest returns the model with the most output, or "". It skips "auto", under which Gemini counts unknown models.
+// busiest returns the model with the most output, or "" if there is none. It skips "auto", which is Gemini's name for
+// unknown models.
 func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	for id, u := range all {
 		if named(id) == "" {
@@ -108,10 +109,10 @@ func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	return most
 }
 
-// Named reports whether the agent has named its session.
+// Named reports whether the agent has reported its session.
 func (e *Emitter) Named() bool { return e.session != nil }
 
-// Accepted emits PromptAccepted. Only the first call has an effect. The event waits until the session has a name.
+// Accepted emits PromptAccepted, but not before SessionStarted. Only the first call has an effect.
 func (e *Emitter) Accepted() {
 	if e.done || e.taken {
 		return
@@ -121,8 +122,8 @@ func (e *Emitter) Accepted() {
 	}
 }
 
-// Text appends delta to the block called key. If the last block has another key, Text starts a new block at the end of
-// the answer. It reports whether the words are new. They are not new if they repeat words that were given up.
+// Text appends delta to the block with this key. If that is not the last block, Text starts a new block at the end of
+// the answer. It returns false if delta only repeats text that GiveUp gave up.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -133,8 +134,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText sets the complete text of the block called key. It retracts and emits only the difference to the streamed
-// text. It changes only the last block.
+// FullText replaces the text of the block with this key by the complete text. It emits only the difference. It has no
+// effect on a block that is not the last one.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -149,7 +150,7 @@ func (e *Emitter) FullText(key, text string) {
 		e.Text(key, text)
 		return
 	}
-	if text == "" { // removes the separator, too
+	if text == "" { // also removes the separator
 		e.retract(e.length() - e.blocks[last].start)
 		e.blocks = e.blocks[:last]
 		return
@@ -162,9 +163,9 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp records that the agent will write the last block again, if that block is called key. The old words stay until
-// the new words differ, so that the chat does not flicker if a stream breaks repeatedly. If the turn fails, the old
-// words remain in the answer.
+// GiveUp records that the agent will repeat the last block, if that block has this key. The block's text remains
+// visible until the repeated text differs from it. So the chat does not flicker if a stream breaks repeatedly. If the
+// turn fails, the text remains in the answer.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
@@ -174,7 +175,7 @@ func (e *Emitter) GiveUp(key string) {
 	e.blocks = e.blocks[:last]
 }
 
-// TakeBack retracts the whole answer.
+// TakeBack retracts the complete answer.
 func (e *Emitter) TakeBack() {
 	if !e.done {
 		e.retract(e.length())
@@ -182,14 +183,14 @@ func (e *Emitter) TakeBack() {
 	}
 }
 
-// Thinking emits reasoning.
+// Thinking emits a ThinkingDelta.
 func (e *Emitter) Thinking(text string) {
 	if !e.done && text != "" {
 		e.emit(cli.ThinkingDelta{Text: text})
 	}
 }
 
-// ToolStart emits t, once for each ID.
+// ToolStart emits t, unless the tool with this ID is open.
 func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) >= 0 {
 		return
@@ -206,7 +207,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	e.emit(t)
 }
 
-// ToolChange replaces the description of an open tool by t.
+// ToolChange emits t as the new description of an open tool.
 func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) < 0 {
 		return
@@ -217,7 +218,7 @@ func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	e.emit(cli.ToolChanged{ToolStarted: t})
 }
 
-// ToolEnd emits t if the tool is open. It fills in a missing duration.
+// ToolEnd emits t if the tool is open. It sets a missing duration.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)
 	if e.done || i < 0 {
@@ -230,8 +231,7 @@ func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	e.emit(t)
 }
 
-// Pass emits an event that has no method here: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and the
-// agent's requests.
+// Pass emits an event for which Emitter has no other method, such as Status, FileChanged or the agent's requests.
 func (e *Emitter) Pass(ev cli.Event) {
 	if _, ok := ev.(cli.CaughtUp); ok {
 		e.replaying = false
@@ -244,7 +244,7 @@ func (e *Emitter) Pass(ev cli.Event) {
 // OpenTools returns the number of tools that have not ended.
 func (e *Emitter) OpenTools() int { return len(e.tools) }
 
-// Answer returns the current answer, without text that was given up.
+// Answer returns the answer so far, without text that GiveUp gave up.
 func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
 
 // length returns the length of Answer.
@@ -255,18 +255,19 @@ func (e *Emitter) length() int {
 	return e.text.Len()
 }
 
-// forget retracts text that was given up and not repeated.
+// forget retracts the text that GiveUp gave up and the agent did not repeat.
 func (e *Emitter) forget() {
 	if e.again >= 0 {
 		e.retract(0)
 	}
 }
 
-// Finished reports whether the Result was emitted.
+// Finished reports whether Finish was called.
 func (e *Emitter) Finished() bool { return e.done }
 
-// Finish ends open tools and emits r. It fills in missing text, session, model and duration. If the turn continues
-// without ductor, its tools stay open, because they are running. Only the first call has an effect.
+// Finish ends the open tools and emits r with the text of the answer. It sets the session, the model and the duration
+// if they are missing. If ductor has detached from the turn, the tools remain open, because they are still running.
+// Only the first call has an effect.
 func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
@@ -306,12 +307,13 @@ func (e *Emitter) open(key string) {
 
 const blockSeparator = "\n\n"
 
-// MaxAnswer limits the size of an answer in bytes. A note in the answer replaces the text beyond the limit.
+// MaxAnswer limits the size of an answer in bytes. A note replaces the text beyond the limit.
 const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add appends s to the answer. It reports whether it emitted anything.
+// add appends s to the answer. If s repeats text that was given up, add emits only the part that differs. It reports
+// whether it emitted text.
 func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
@@ -335,7 +337,7 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// retract removes the last n bytes of the answer, and all text that was given up.
+// retract removes the last n bytes of the answer, and any text that was given up.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
 	e.again = -1

@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// Outcome returns the Result of the last turn if the agent sent none. end is how the turn ended.
+// Outcome returns the Result of the last turn for which the agent reported none. end is what Turn returned.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
@@ -23,7 +23,7 @@ func (s *Stream) Outcome(end End) cli.Result {
 	return s.last.Outcome(end, s.opts.Agent, s.Failure)
 }
 
-// Failure returns the failure of a process that exited during a turn. Call it only after Turn returned EndExit.
+// Failure returns the failure of a process that exited during a turn. Call it only if Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {
 	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.end.readErr, s.garbage)
 	if s.markErr != nil && lostPlace(s.end.readErr) == nil {
@@ -33,13 +33,13 @@ func (s *Stream) Failure() *cli.Failure {
 	return f
 }
 
-// Garbage collects unreadable output of a program.
+// Garbage counts the lines or messages of a program that could not be parsed, and stores the first.
 type Garbage struct {
 	count int
 	first []byte
 }
 
-// Add records an unreadable line or message, or its beginning.
+// Add records a line or message that could not be parsed. raw may be only its beginning.
 func (g *Garbage) Add(raw []byte) {
 	g.count++
 	if g.first == nil {
@@ -47,10 +47,10 @@ func (g *Garbage) Add(raw []byte) {
 	}
 }
 
-// Begin returns the beginning of the first unreadable part, in one line.
+// Begin returns the beginning of the first recorded line or message, in one line.
 func (g Garbage) Begin() string { return cli.OneLine(string(g.first), beginShown) }
 
-// beginShown is the number of bytes that Begin returns at most.
+// beginShown is the most bytes that Begin returns.
 const beginShown = 100
 
 func (g Garbage) many() string {
@@ -60,8 +60,9 @@ func (g Garbage) many() string {
 	return fmt.Sprintf("%d lines", g.count)
 }
 
-// EndFailure returns the failure of a turn whose process ended: it crashed, was killed, or its output was unreadable.
-// readErr is the error at the end of its output. wait limits the time until the process exits.
+// EndFailure returns the failure of a turn whose process ended: it crashed, was killed, or printed what could not be
+// parsed. readErr is the error at the end of its output. EndFailure waits at most the given time for the process to
+// exit.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
 	if lost := lostPlace(readErr); lost != nil {
 		f := *lost
@@ -81,23 +82,23 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
 		f = cli.Failf(cli.BadOutput, agent, "%s", garbage.many())
 		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
-	case killed(exit): // the last output does not explain a kill
+	case killed(exit): // the last output does not explain why the program was killed
 	default:
 		f.Reason = cmp.Or(lastLine(stderr), "it said nothing of why")
 	}
 	return f
 }
 
-// lostPlace returns the failure of the program's environment in readErr, or nil.
+// lostPlace returns the failure of the program's environment if readErr contains one, or nil.
 func lostPlace(readErr error) *cli.Failure {
 	var place *cli.Failure
 	errors.As(readErr, &place)
 	return place
 }
 
-// fromOutside reports whether something outside of ductor ended the program, such as a shutdown of the machine. Besides
-// EndedByTerminated, it returns true in two cases:
-//   - The program ended with the usual exit code for SIGTERM. It may have received the signal before its runner did.
+// fromOutside reports whether something outside of ductor ended the program, such as a shutdown of the machine. It
+// returns true for EndedByTerminated, and in two more cases:
+//   - The program exited with the usual code for SIGTERM. It may have received the signal before its runner did.
 //   - No runner saw the end, and memory had not run out. If the machine or sandbox stops, the runner may be killed
 //     before it can report the end.
 func fromOutside(e cli.ExitStatus) bool {
@@ -106,17 +107,18 @@ func fromOutside(e cli.ExitStatus) bool {
 		(e.Code == 128+terminated || e.Code == -terminated)
 }
 
-// killed reports whether a signal from outside ended the program. Programs use some signals to end themselves after a
-// failure; these do not count.
+// killed reports whether a signal ended the program that usually comes from outside. Other signals are often the
+// program's own reaction to a failure.
 func killed(e cli.ExitStatus) bool {
 	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
 	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
 }
 
-// warningLine matches a warning, which is not the reason why a program ended.
+// warningLine matches a warning. A warning does not explain why a program ended.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
-// meaning returns the failure for an end that the program did not cause itself. Otherwise it returns "".
+// meaning returns the kind and the reason of a failure if something other than the program caused its end. Otherwise it
+// returns "".
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
 	case e.By == cli.EndedByAge:
@@ -134,7 +136,7 @@ func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	}
 }
 
-// exitOf waits at most limit for a program's end, and returns its exit status.
+// exitOf waits at most limit for the program to end, and returns its exit status.
 func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	wait := time.NewTimer(limit)
 	defer wait.Stop()
@@ -146,7 +148,7 @@ func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	}
 }
 
-// lastLine returns the last line that is not a warning, or "".
+// lastLine returns the last line of s that is neither empty nor a warning. It returns "" if there is none.
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	for _, line := range slices.Backward(lines) {
@@ -157,7 +159,7 @@ func lastLine(s string) string {
 	return ""
 }
 
-// lastBytes returns the last limit bytes of s, cut at a character boundary.
+// lastBytes returns at most the last limit bytes of s. It cuts at a character boundary.
 func lastBytes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -16,15 +16,15 @@ import (
 	"ductor/lang"
 )
 
-// Patterns in the output of a log-in from another device.
+// Patterns for the output of a program that lets users log in from another device.
 var (
 	loginURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"'<>]+`) })
 	loginCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`) })
 )
 
-// DeviceLogin runs the agent's log-in program. It passes the web page and the code in the output to show. It returns
-// when the program has ended; the error contains the program's last words. When ctx ends, DeviceLogin kills the
-// program.
+// DeviceLogin runs the agent's log-in program. It calls show with the web page and the code that the program prints. It
+// returns when the program has ended. If the program fails, the error contains its last line. When ctx ends,
+// DeviceLogin kills the program.
 func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command,
 	show func(cli.DeviceCode)) error {
 	p, err := l.Start(ctx, cmd)
@@ -48,8 +48,8 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	return stopErr
 }
 
-// readCode reads a program's output to its end. It passes the web page and the code in the output to show. last is the
-// last line of the output.
+// readCode reads a program's output to its end. It calls show once with the web page and the code that the program
+// prints. last is the last line of the output. shown reports whether it called show.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -72,17 +72,17 @@ func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last st
 	return last, shown
 }
 
-// Account describes how to check whether an agent can be used.
+// Account describes how to check whether an agent is installed and logged in.
 type Account struct {
 	Agent        cli.Agent
 	Env          []string // environment of the agent's processes
-	Install, Fix string   // advice for a missing agent, and for a missing log-in
-	Keys         []string // variables in Env that count as a log-in; one is enough
-	// Else returns the log-in method if none of Keys is set, or "" if the agent is not logged in.
+	Install, Fix string   // advice on how to install the agent, and on how to log it in
+	Keys         []string // the agent counts as logged in if one of these variables is set in Env
+	// Else returns how the agent is logged in if none of Keys is set, or "" if it is not logged in.
 	Else func(ctx context.Context) string
 }
 
-// Auth checks whether an agent can be used.
+// Auth checks whether the agent is installed and logged in.
 func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	path, err := o.Launcher.LookPath(o.Path)
 	if err != nil {
@@ -97,19 +97,19 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 		auth.Method = a.Keys[i]
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
 		auth.State, auth.Fix = cli.Installed, a.Fix
-		if ctx.Err() != nil { // the check was interrupted
+		if ctx.Err() != nil { // the check did not finish
 			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "it did not answer in time")
 		}
 	}
 	return auth
 }
 
-// versionWait limits the query of an agent's version. The agent needs most of that time to load.
+// versionWait limits how long an agent may take to print its version. Most of this time, the agent loads its code.
 const versionWait = 15 * time.Second
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
 
-// Version returns the version of an agent's program, or "" if the program prints none. It returns an error if the
+// Version runs an agent's program to get its version. It returns "" if the program prints none, and an error if the
 // program does not run.
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,

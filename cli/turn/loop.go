@@ -12,17 +12,17 @@ import (
 // DefaultInterruptWait is the default of Limits.Interrupt.
 const DefaultInterruptWait = 30 * time.Millisecond
 
-// Limits are the time limits of a turn. Zero values mean the defaults.
+// Limits are the time limits of a turn. Zero means the default, except for Start and First.
 type Limits struct {
-	Start     time.Duration // like Stall, until Turn.Accepted; zero for an agent without Accepted
-	First     time.Duration // like Stall, until the first output of a Stream's program; zero means Stall
-	Stall     time.Duration // silence that ends the turn
-	ToolStall time.Duration // silence that ends the turn while a tool is open
-	Interrupt time.Duration // for any reaction to an interrupt
-	Grace     time.Duration // from the interrupt to SIGKILL, at most
+	Start     time.Duration // replaces Stall until Turn.Accepted is called; zero if the provider never calls it
+	First     time.Duration // replaces Stall until a Stream's program prints something; zero means Stall
+	Stall     time.Duration // the turn ends after this time without output
+	ToolStall time.Duration // replaces Stall while a tool is running
+	Interrupt time.Duration // time for a first reaction to an interrupt
+	Grace     time.Duration // greatest time between the interrupt and SIGKILL
 }
 
-// LimitsOf returns the limits of a dialect with options o.
+// LimitsOf returns the limits that a provider's options contain.
 func LimitsOf(o cli.ProviderOptions) Limits {
 	return Limits{Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
 }
@@ -35,49 +35,49 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Source is a turn's connection to its agent. Stream.Turn creates its own.
+// Source connects a turn with its agent. Stream.Turn creates its own Source.
 type Source[T any] struct {
 	In   *Queue[T]
-	Gone <-chan struct{} // closed when the process has ended and the queue contains all its output
+	Gone <-chan struct{} // closed when the process has ended and all its output is in the queue
 	// Stop ends the process of an agent that does not end the turn. The loop calls it at most once, on a separate
-	// goroutine, and continues to handle items until it returns. Stop may spare a process with other sessions.
+	// goroutine, and handles items until it returns. If other sessions use the process, Stop may leave it running.
 	Stop   func(ctx context.Context, grace time.Duration) error
 	Limits Limits
-	// Resumed is set for a turn that the previous process of ductor started.
+	// Resumed is set if the previous process of ductor started the turn.
 	Resumed *Resumed
-	// End returns the offset after an item in the output, or 0 if the item is not output. It is needed only if Resumed
-	// is set.
+	// End returns the offset in the output after an item, or 0 if the item is not output. Only resumed turns need it.
 	End func(T) int64
 }
 
-// Loop describes how a dialect takes part in one turn. Turn.Run calls the functions on its goroutine. Only Handle is
+// Loop contains what a provider adds to one turn. Turn.Run calls the functions on its goroutine. Only Handle is
 // required.
 type Loop[T any] struct {
 	Source Source[T]
-	// Begin sends the prompt. The turn already receives items then, so it misses no answer.
+	// Begin sends the prompt. Items that arrive meanwhile are handled afterwards, so the turn misses no answer.
 	Begin func()
-	// Handle processes one item and reports whether the item ended the turn. Items come in order. Handle may keep them.
+	// Handle processes one item and reports whether the item ended the turn. Items come in order. Handle may store
+	// them.
 	Handle func(T) (end bool)
-	// Interrupt asks the agent to end the turn, without waiting. If it returns an error, the loop stops the agent at
-	// once. The loop calls it only once, and after Turn.Accepted if Limits.Start is set. It is nil if the protocol has
-	// no interrupt.
+	// Interrupt asks the agent to end the turn. It does not wait. If it returns an error, the loop stops the process at
+	// once. The loop calls it only once. If Limits.Start is set, the loop does not call it before Turn.Accepted.
+	// Interrupt is nil if the protocol has no interrupt.
 	Interrupt func() error
-	// Waiting reports whether the agent waits for the user, who may take any time. The code that answers calls
-	// Queue.Wake.
+	// Waiting reports whether the agent waits for the user, who may take any time. The code that passes the user's
+	// answer to the agent must call Queue.Wake.
 	Waiting func() bool
-	// Hopeless reports whether the agent repeats something that cannot succeed. The loop then interrupts the agent, and
+	// Hopeless reports whether the agent repeats something that cannot succeed. The loop then interrupts the turn, and
 	// Run returns EndHopeless.
 	Hopeless func() bool
-	// Busy reports whether a tool is open. If it is nil, the loop asks Out.
+	// Busy reports whether a tool is running. If it is nil, the loop uses Out.OpenTools.
 	Busy func() bool
-	// Out emits CaughtUp, and warnings about lost output. During a replay, its events get the time of the replayed
-	// output.
+	// Out emits CaughtUp, and warnings about lost output. While the loop replays old output, the events of Out have the
+	// time of that output.
 	Out *Emitter
-	// Mark is stored with the process of a Stream before Begin is called. The Stream fills in Output and Input. A Mark
-	// without a Turn is not stored, for a process that was started for this turn and for an adopted turn.
+	// Mark is the turn's mark, which the Stream stores before it calls Begin. The Stream sets Output and Input. It
+	// stores no mark if Turn is empty, as it is for adopted turns and for a process that serves only this turn.
 	Mark cli.Mark
 
-	record func() error // stores Mark; if it fails, the process is stopped and gets no prompt
+	record func() error // stores Mark; if it fails, the loop stops the process and does not send the prompt
 }
 
 // Phase is the phase of a turn. The goroutine of Turn.Run owns it.
@@ -86,25 +86,26 @@ type Phase string
 // Phase values.
 const (
 	Starting     Phase = "starting"     // the agent has not accepted the turn
-	Running      Phase = "running"      // the agent works; its silence is limited
-	Waiting      Phase = "waiting"      // the agent waits for the user; its silence is not limited
-	Interrupting Phase = "interrupting" // the agent was asked to end the turn
-	Killing      Phase = "killing"      // the process is being stopped
+	Running      Phase = "running"      // the agent works; the loop limits its silence
+	Waiting      Phase = "waiting"      // the agent waits for the user; its silence does not matter
+	Interrupting Phase = "interrupting" // the loop has asked the agent to end the turn
+	Killing      Phase = "killing"      // the loop is stopping the process
 	Done         Phase = "done"
 )
 
-// End describes how a turn's loop ended.
+// End describes why a turn's loop ended.
 type End string
 
-// End values. If the turn was cut short, the value is the reason, even if the agent then ended the turn itself.
+// End values. If the turn was cut short, the value is the reason for that, even if the agent then ended the turn by
+// itself.
 const (
-	EndTurn      End = "turn"      // Handle reported the end
-	EndExit      End = "exit"      // the process ended, and every item was handled
+	EndTurn      End = "turn"      // Handle reported the end of the turn
+	EndExit      End = "exit"      // the process ended before the turn did; every item was handled
 	EndCancelled End = "cancelled" // ctx was cancelled
 	EndStalled   End = "stalled"   // the agent was silent too long
 	EndFlooded   End = "flooded"   // the agent sent more than the queue can hold
 	EndHopeless  End = "hopeless"  // Loop.Hopeless returned true
-	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the agent continues the turn
+	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached, and the agent continues the turn
 )
 
 // Turn is one running turn.
@@ -114,26 +115,26 @@ type Turn[T any] struct {
 	phase        Phase
 	cancellation cancellation
 	timer        *time.Timer
-	lastActivity time.Time // time of the last item, or of the user's last answer
+	lastActivity time.Time // when the last item arrived, or the user last answered
 
 	replay replay
 
-	spoke   bool // whether an item was handled
-	over    bool // whether Handle reported the end
-	rest    []T  // items after the end
+	spoke   bool // an item was handled
+	over    bool // Handle reported the end of the turn
+	rest    []T  // items after the end of the turn
 	stopped chan struct{}
 	stopErr error
 }
 
-// cancellation is the reason and time of a turn's cancellation.
+// cancellation describes why and when the loop cut the turn short.
 type cancellation struct {
-	why      End // empty unless the turn is cancelled
+	why      End // empty while the turn is not cut short
 	at, due  time.Time
-	silence  time.Duration // for EndStalled
-	deferred bool          // the interrupt waits until the agent has accepted the turn
+	silence  time.Duration // only for EndStalled
+	deferred bool          // the loop will interrupt the agent when it has accepted the turn
 }
 
-// New returns a turn that is ready to run.
+// New returns a turn for Run.
 func New[T any](loop Loop[T]) *Turn[T] {
 	loop.Source.Limits = loop.Source.Limits.orDefault()
 	t := &Turn[T]{loop: loop, phase: Starting, stopped: make(chan struct{})}
@@ -146,9 +147,9 @@ func New[T any](loop Loop[T]) *Turn[T] {
 	return t
 }
 
-// Run runs the turn to its end. If ctx is cancelled or the agent is silent for too long, Run asks the agent to end the
-// turn, and continues to handle items. If the agent does not react, or does not end the turn within half of Grace, Run
-// stops the process. When Run returns EndExit, the process has ended.
+// Run runs the turn to its end. If ctx is cancelled, or the agent is silent for too long, Run asks the agent to end the
+// turn and handles further items. If the agent does not react, or does not end the turn within half of Grace, Run stops
+// the process. If Run returns EndExit, the process has ended.
 func (t *Turn[T]) Run(ctx context.Context) End {
 	t.ctx, t.lastActivity = ctx, time.Now()
 	t.timer = time.NewTimer(t.limit())
@@ -204,24 +205,24 @@ func (t *Turn[T]) run() End {
 	}
 }
 
-// detaches reports whether ductor is to detach from the turn. An earlier reason for ending the turn has priority.
+// detaches reports whether ductor should detach from the turn. It should not if the turn is already being cut short.
 func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the result of Run for a turn that ended as as.
-func (t *Turn[T]) end(as End) End {
+// end returns the result of Run: why the turn was cut short, or else outcome.
+func (t *Turn[T]) end(outcome End) End {
 	t.phase = Done
-	if as == EndDetached {
-		return as
+	if outcome == EndDetached {
+		return outcome
 	}
-	if t.replay.active && t.loop.Out != nil { // the turn ended before this process attached
+	if t.replay.active && t.loop.Out != nil { // the turn ended in the replayed output
 		t.loop.Out.Pass(cli.CaughtUp{})
 	}
-	return cmp.Or(t.cancellation.why, as)
+	return cmp.Or(t.cancellation.why, outcome)
 }
 
-// handleWaiting handles the items in the queue, until an item ends the turn.
+// handleWaiting handles the items in the queue, until one of them ends the turn.
 func (t *Turn[T]) handleWaiting() (over bool) {
 	items, dropped := t.loop.Source.In.Take()
 	for _, item := range items {
@@ -254,7 +255,7 @@ func (t *Turn[T]) handle(item T) {
 	t.over = t.loop.Handle(item)
 }
 
-// checkWaiting updates the phase if the agent starts or stops waiting for the user.
+// checkWaiting changes the phase if the agent has started or stopped waiting for the user.
 func (t *Turn[T]) checkWaiting() {
 	waits := t.loop.Waiting != nil && t.loop.Waiting()
 	switch {
@@ -279,7 +280,7 @@ func (t *Turn[T]) limit() time.Duration {
 	return l.Stall
 }
 
-// tick does what is due, and sets the timer for the next check.
+// tick checks the deadlines, and sets the timer for the next check.
 func (t *Turn[T]) tick() {
 	now := time.Now()
 	switch t.phase {
@@ -308,7 +309,8 @@ func (t *Turn[T]) tick() {
 	}
 }
 
-// interrupt cuts the turn short.
+// interrupt cuts the turn short. If the agent has not accepted the turn yet, interrupt waits for that before it asks
+// the agent to end it.
 func (t *Turn[T]) interrupt(why End) {
 	if t.cancellation.why != "" || t.phase == Killing {
 		return
@@ -325,7 +327,7 @@ func (t *Turn[T]) interrupt(why End) {
 	t.ask()
 }
 
-// ask asks the agent to end the turn, or stops the process if that is impossible.
+// ask asks the agent to end the turn. If that is impossible, it stops the process.
 func (t *Turn[T]) ask() {
 	t.cancellation.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
@@ -336,7 +338,7 @@ func (t *Turn[T]) ask() {
 	t.timer.Reset(time.Until(t.cancellation.due))
 }
 
-// kill stops the process, while the loop continues to handle items.
+// kill starts to stop the process. The loop handles items meanwhile.
 func (t *Turn[T]) kill() {
 	t.phase = Killing
 	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cancellation.at), 0)
@@ -349,8 +351,8 @@ func (t *Turn[T]) kill() {
 }
 
 // CutWait returns how long an agent may take to end a turn that is cut short, before ductor kills the process. The time
-// is short for an aborted turn, because killing the process does no harm. It is longer for a replaced turn, because the
-// next message would have to wait for a new process.
+// is short, because killing the process does little harm. It is longer if the next message replaces the turn, because
+// that message would have to wait for a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return 2 * grace
@@ -358,8 +360,8 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait returns how long an agent may take for its first reaction to an interrupt; see CutWait. usual is the time
-// that the reaction usually takes.
+// ReactWait returns how long an agent may take to react to an interrupt at all; see CutWait. usual is the time that it
+// usually takes.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Mark stores m with the process, unless m has no Turn. The turn of m starts after the lines handled so far; Mark fills
-// in Output and Input. Turn calls Mark. Code in Idle must call MarkIdle instead.
+// Mark stores m as the start of a turn, which follows the lines handled so far. Mark sets Output and Input, and does
+// nothing if m has no Turn. Turn calls it. The callback Idle must call MarkIdle instead.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -20,13 +20,13 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle is like Mark, for code in Idle. The turn of m starts after the current line.
+// MarkIdle is Mark for the callback Idle. The turn of m starts after the line that Idle is handling.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // Idle is called with the router's lock held
+	m.Output = s.lines.handled // the router calls Idle with its lock held, so offset would block
 	return s.process.Begin(ctx, m)
 }
 
-// flush waits until all queued input is written, because that input belongs before the next mark.
+// flush waits until all queued input is written, because that input belongs to earlier turns.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {
@@ -44,11 +44,11 @@ func (s *Stream) flush(ctx context.Context) error {
 	}
 }
 
-// Past describes output that the program wrote before ductor attached, between the offsets From and Until. The Stream
+// Past is the part of the output, between two offsets, that the program printed before ductor attached. The Stream
 // replays it.
 type Past struct {
 	From, Until int64
 }
 
-// CaughtUp returns a channel that is closed once Idle or a turn has handled all output from before ductor attached.
+// CaughtUp returns a channel that is closed when all output from before ductor attached was handled.
 func (s *Stream) CaughtUp() <-chan struct{} { return s.lines.caught }

@@ -10,8 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// places lists directories below a home in which installers put agents. They may be missing in the short PATH of a
-// system service.
+// places lists the directories in which installers put agents. A relative path is below the home directory. The short
+// PATH of a system service often lacks these directories.
 func places() []string {
 	return []string{
 		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin",
@@ -23,8 +23,8 @@ func places() []string {
 	}
 }
 
-// Missing returns advice for a missing program of an agent: another path where the program exists, or how to install
-// it.
+// Missing returns advice for an agent whose program was not found. It names the path of the program if that is in
+// another directory, or says how to install it.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
@@ -36,7 +36,8 @@ func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	return install
 }
 
-// elsewhere finds a program in an installer's directory. It returns the newest version, or "" if there is none.
+// elsewhere searches the directories of installers for a program. It returns the path of the newest version, or "" if
+// there is none.
 func elsewhere(home, name string) string {
 	if home == "" || name == "" {
 		return ""
@@ -47,7 +48,7 @@ func elsewhere(home, name string) string {
 		}
 		found, err := filepath.Glob(filepath.Join(place, name))
 		if err != nil {
-			continue // the home itself contains pattern characters
+			continue // the home directory's path contains pattern characters
 		}
 		for _, path := range slices.Backward(found) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

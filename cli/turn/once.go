@@ -7,17 +7,16 @@ import (
 	"ductor/cli"
 )
 
-// OneShot describes how a dialect runs turns with a process for each turn.
+// OneShot describes how a provider runs turns that each have their own process.
 type OneShot struct {
 	Agent   cli.Agent
 	Options cli.ProviderOptions
-	// Input returns the complete input of the program for a request. left describes a resumed turn, and is nil for a
-	// new turn. If Input returns an error, the turn fails with it.
+	// Input returns the complete input of the program for a request. left describes the run of a resumed turn; it is
+	// nil for a new turn. If Input returns an error for a new turn, the turn fails.
 	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
-	// Start starts the process of a turn. It returns the process, and the Setting that it stored with the process.
-	// Errors are *cli.Failure.
+	// Start starts the process of a turn. It returns the process and its Purpose.Setting. Errors are *cli.Failure.
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
-	// Read describes how to read the output of the turn.
+	// Read returns the functions that read the output of a turn.
 	Read func(Once) Reading
 }
 
@@ -26,21 +25,21 @@ type Once struct {
 	Stream  *Stream
 	Out     *Emitter
 	Req     cli.Request
-	Left    *cli.LeftRun // describes a resumed turn; nil for a new one
-	Setting string       // see OneShot.Start
+	Left    *cli.LeftRun // the run of a resumed turn; nil for a new turn
+	Setting string       // Purpose.Setting of the process
 }
 
-// Reading describes how a dialect reads the output of a turn.
+// Reading contains the functions with which a provider reads the output of a turn.
 type Reading struct {
 	Handle func(line []byte) (end bool)
 	Mark   cli.Mark // see Loop.Mark
 	Result func(End) cli.Result
-	// Said reports whether the program has printed its result. The program then has time to store its session and exit.
-	// If Said is nil, the program is stopped at once.
+	// Said reports whether the program has printed its result. If so, the program gets time to store its session and
+	// exit. Otherwise, or if Said is nil, ductor stops it at once.
 	Said func() bool
 }
 
-// oneShot is a session that runs each turn in a separate process.
+// oneShot is a session that starts a process for each turn.
 type oneShot struct {
 	*OneShotSession
 	how *OneShot
@@ -48,7 +47,7 @@ type oneShot struct {
 
 var _ cli.Session = (*oneShot)(nil)
 
-// Session returns a session that is ready for req. It starts nothing.
+// Session returns a session for req. It starts nothing.
 func (o *OneShot) Session(req cli.Request) cli.Session { return o.session(req) }
 
 func (o *OneShot) session(req cli.Request) *oneShot {
@@ -57,7 +56,7 @@ func (o *OneShot) session(req cli.Request) *oneShot {
 	return s
 }
 
-// Adopt returns a session for the run of a turn that the previous process of ductor left; see cli.Provider.
+// Adopt returns a session for a turn that the previous process of ductor started; see cli.Provider.
 func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, o.Agent, "a process of one turn is of no use to another")
@@ -88,7 +87,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	read := s.how.Read(t)
 	end := t.Stream.Turn(ctx, Loop[[]byte]{
 		Begin: func() {
-			_ = t.Stream.SendOnly(input, t.Left) // a failed write appears as the end of the turn
+			_ = t.Stream.SendOnly(input, t.Left) // if this fails, the end of the output shows it
 		},
 		Handle: read.Handle, Interrupt: t.Stream.Process().Interrupt, Out: out, Mark: read.Mark,
 	})
@@ -101,8 +100,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open returns the adopted turn, or a turn in a new process. If the returned turn has no stream, the turn cannot run:
-// ctx has ended, or err explains why.
+// open returns the adopted turn, or a turn in a new process. If the returned turn has no Stream, it cannot run: ctx has
+// ended, or err has the reason.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {

@@ -8,27 +8,27 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is the state of a session that uses a process for each turn: the agent's session ID, and the running
-// process. Safe for concurrent use.
+// OneShotSession is the state of a session that starts a process for each turn. It consists of the agent's ID of the
+// session and the running process. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
-	home  string // home in which the agent stores the session
+	home  string // HOME in which the agent stores the session
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // stream of the running or adopted turn; nil between turns
-	over   chan struct{} // closed when the turn of stream is over
-	left   *cli.LeftRun  // run of the adopted turn; nil if there is none or it is already running
+	stream *Stream       // of the running or adopted turn; nil between turns
+	over   chan struct{} // closed when that turn is over
+	left   *cli.LeftRun  // run of an adopted turn that GoOn has not returned yet; otherwise nil
 	closed bool
 }
 
-// NewOneShotSession returns a new session of agent. The agent stores the session in home; see Named.
+// NewOneShotSession returns a session that the agent stores in home. The session has no ID; see Named.
 func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt assigns a turn of the previous process of ductor to the session. p is the turn's process, attached at its first
-// byte.
+// Adopt adds the turn that the previous process of ductor started. p is the turn's process, attached at the start of
+// its output.
 func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
 	s.mu.Lock()
@@ -36,8 +36,7 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the adopted turn, once. It returns nil if there is none, or if an earlier call returned it. The caller
-// must call End.
+// GoOn returns the adopted turn, but only once. It returns nil if there is none. The caller must call End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +48,8 @@ func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	return s.stream, left
 }
 
-// Begin sets p as the process of a new turn. The caller must call End. If the session was already closed, Begin stops p
-// and returns an error.
+// Begin makes p the process of a new turn. The caller must call End. If the session is closed, Begin stops p and
+// returns an error.
 func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
@@ -66,11 +65,11 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 	return stream, nil
 }
 
-// End stops the process of a turn, unless ductor detached from it. how is how the turn ended. If End returns an error,
-// the process may still run; Close then tries again.
-func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
+// End stops the process of a turn, unless ductor detached from it (EndDetached). If End returns an error, the process
+// may still be running; Close then tries again.
+func (s *OneShotSession) End(ctx context.Context, stream *Stream, end End) error {
 	var err error
-	if how != EndDetached {
+	if end != EndDetached {
 		err = stream.Close(context.WithoutCancel(ctx))
 	}
 	s.mu.Lock()
@@ -91,15 +90,16 @@ func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	}
 }
 
-// Fits reports whether req continues this session in the same home. Each turn passes all other settings to the agent.
+// Fits reports whether req continues this session in the same home. Other settings do not matter, because the agent
+// gets them anew for each turn.
 func (s *OneShotSession) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
-// Info describes the session, and the process of a running turn. The session is never Alive, because no process runs a
-// second turn.
+// Info describes the session, and the process of a running turn. The session never reports Alive, because no process
+// runs a second turn.
 func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *OneShotSession) Info() cli.SessionInfo {
 	return info
 }
 
-// Close stops the process of a running turn with its descendants, and waits for the turn.
+// Close stops the process of a running turn and its descendants, and waits for the end of the turn.
 func (s *OneShotSession) Close(ctx context.Context) error {
 	stream, over := s.shut()
 	if stream == nil {
@@ -126,7 +126,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from an adopted turn that was not resumed. Without such a turn, no process runs between turns.
+// Detach detaches from an adopted turn that was never resumed. Otherwise there is no process between turns.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {
@@ -139,7 +139,7 @@ func (s *OneShotSession) Detach() {
 	s.stream = nil
 }
 
-// shut rejects further turns, and returns the running turn.
+// shut makes the session accept no more turns, and returns the running turn.
 func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	return s.stream, s.over
 }
 
-// forgo drops the adopted turn without resuming it.
+// forgo drops an adopted turn that was never resumed.
 func (s *OneShotSession) forgo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"ductor/lang"
 )
 
-// maxOutput limits the output of a short command. It is more than any such command prints.
+// maxOutput limits the output of a short command, in bytes. No such command prints that much.
 const maxOutput = 1 << 20
 
-// Output runs a short command and returns its output, at most a megabyte. If the command takes longer than wait, Output
-// kills it with its descendants. If the exit code is not zero, the error contains the end of standard error.
+// Output runs a short command and returns what it printed, at most maxOutput. If the command takes longer than wait,
+// Output kills it with its descendants. If the exit code is not zero, the error contains the end of standard error.
 func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -37,8 +37,8 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 	return string(out), nil
 }
 
-// played runs a program without input, and passes its output to read. It returns when the program and its descendants
-// have ended. When ctx ends, played kills the program.
+// played closes a program's input and passes its output to read. It returns when the program and its descendants have
+// ended. When ctx ends, played kills the program.
 func played(ctx context.Context, p cli.Process, read func(io.Reader)) error {
 	_ = p.Stdin().Close()
 	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })

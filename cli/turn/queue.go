@@ -2,24 +2,24 @@ package turn
 
 import "sync"
 
-// QueueLimit is the default limit of a Queue in bytes.
+// QueueLimit is the default limit of a Queue, in bytes.
 const QueueLimit = 64 << 20
 
-// Queue contains items for a turn, in order. It limits their total size in bytes. It has many writers and one reader.
+// Queue contains items for a turn, in order, and limits their total size. It has many writers and one reader.
 type Queue[T any] struct {
 	limit int
-	ready chan struct{} // has a token if there is an item or a condition to check
-	room  chan struct{} // has a token if there is room again
+	ready chan struct{} // buffered; contains a value if there are items, or Wake was called
+	room  chan struct{} // buffered; contains a value if there may be room again
 
 	mu      sync.Mutex
 	items   []T
 	bytes   int
-	dropped bool // whether an item was dropped for lack of room
-	closed  bool // whether Put has no effect any more
+	dropped bool // an item was dropped because the Queue was full
+	closed  bool // Put has no effect any more
 }
 
-// NewQueue returns an empty Queue. While items of more than limit bytes wait, the Queue drops new items. 0 means
-// QueueLimit.
+// NewQueue returns an empty Queue. The Queue drops new items while it contains items with a total of limit bytes or
+// more. A limit of 0 means QueueLimit.
 func NewQueue[T any](limit int) *Queue[T] {
 	if limit == 0 {
 		limit = QueueLimit
@@ -27,14 +27,14 @@ func NewQueue[T any](limit int) *Queue[T] {
 	return &Queue[T]{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// Ready returns a channel that receives a token if an item waits, or if Wake was called.
+// Ready returns a channel that receives a value if there are items, or if Wake was called.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Wake makes the turn check its conditions again, such as Loop.Waiting.
+// Wake makes the turn check its conditions, such as Loop.Waiting, again.
 func (q *Queue[T]) Wake() { wake(q.ready) }
 
-// Put appends v with a size in bytes. The Queue never drops an item of size 0. Put never blocks. It returns false if
-// the Queue is closed.
+// Put appends v, which has the given size in bytes. It never blocks. If the Queue is full, Put drops v, unless size is
+// 0. It returns false if the Queue is closed.
 func (q *Queue[T]) Put(v T, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +50,7 @@ func (q *Queue[T]) Put(v T, size int) bool {
 	return true
 }
 
-// AwaitRoom waits until Put would drop nothing. It is for a Queue with a single writer.
+// AwaitRoom waits until Put would not drop an item. It is only for a Queue with a single writer.
 func (q *Queue[T]) AwaitRoom() {
 	for q.isFull() {
 		<-q.room
@@ -63,7 +63,7 @@ func (q *Queue[T]) isFull() bool {
 	return q.bytes >= q.limit && !q.closed
 }
 
-// Take removes and returns all items. dropped reports whether an item was dropped since the last Take.
+// Take removes and returns all items. dropped reports whether Put has dropped an item since the last Take.
 func (q *Queue[T]) Take() (all []T, dropped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,7 @@ func (q *Queue[T]) Take() (all []T, dropped bool) {
 	return all, dropped
 }
 
-// Close makes further calls of Put fail, and returns the remaining items.
+// Close closes the Queue and returns the remaining items.
 func (q *Queue[T]) Close() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *Queue[T]) Close() []T {
 	return rest
 }
 
-// wake puts a token into c, unless c already contains one.
+// wake sends a value to the buffered channel c, unless it is full.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

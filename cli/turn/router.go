@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// router passes the lines of a program to the running turn. Between turns it passes them to idle.
+// router passes each line of a program to the running turn, or to idle between turns.
 type router struct {
-	queue *Queue[queued] // queue of the turn
+	queue *Queue[queued] // lines for the turn
 	idle  func(line []byte)
 
-	mu      sync.Mutex // held while idle runs, and to start or end a turn
+	mu      sync.Mutex // held while idle runs, and while a turn starts or ends
 	to      recipient
-	handled int64         // offset after the last line that idle or a turn has handled
-	past    bool          // whether the output is from before ductor attached
+	handled int64         // offset after the last handled line
+	past    bool          // the current output is from before ductor attached
 	caught  chan struct{} // closed when past becomes false
 }
 
-// recipient determines who receives lines.
+// recipient determines where the router passes lines.
 type recipient string
 
 const (
-	firstTurn   recipient = "the first turn" // the first turn has not started yet
+	firstTurn   recipient = "the first turn" // lines wait for the first turn
 	runningTurn recipient = "the turn"
 	noTurn      recipient = "no turn"
 )
 
-// queued is a line for a turn, or a change of the output between two lines.
+// queued is a line in the queue of a turn, or a change of the output between two lines.
 type queued struct {
 	line  []byte
-	waste bool  // the line was too long, and only its beginning was kept
+	waste bool  // the line was too long, and is only its beginning
 	end   int64 // offset after the line
 	Change
 }
@@ -67,7 +67,7 @@ func (r *router) passIdle(q queued) {
 	}
 }
 
-// note records the offset up to which the output was handled. The caller holds mu.
+// note records that q was handled. The caller holds mu.
 func (r *router) note(q queued) {
 	if q.CaughtUp {
 		r.past = false
@@ -77,14 +77,14 @@ func (r *router) note(q queued) {
 	r.handled = q.end
 }
 
-// taken records that the turn handles q.
+// taken is note for the goroutine of the turn.
 func (r *router) taken(q queued) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(q)
 }
 
-// begin directs all later lines to the turn. It reports whether the next lines are from before ductor attached.
+// begin passes all later lines to the turn. It reports whether the next lines are from before ductor attached.
 func (r *router) begin() (past bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish passes the turn's remaining lines, and all later lines, to idle. It first calls ended with the offset after
-// the turn's lines.
+// finish ends the turn: idle gets the lines in rest, those in the queue, and all later ones. finish first calls ended
+// with the offset at which the turn's lines end.
 func (r *router) finish(rest []queued, ended func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,16 +105,16 @@ func (r *router) finish(rest []queued, ended func(offset int64)) {
 	}
 }
 
-// offset returns the offset after the last handled line. It is 0 before the first output.
+// offset returns the offset after the last handled line, or 0 if there is no such line.
 func (r *router) offset() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.handled
 }
 
-// awaitPast waits until the output from before ductor attached was handled, because a new turn would mistake that
-// output for its own. If a resumed turn handles the output, awaitPast returns at once. ended is closed when no more
-// output will come.
+// awaitPast waits until idle has handled the output from before ductor attached. Otherwise a new turn would take that
+// output for its own. A resumed turn needs that output, so awaitPast does not wait for it. It returns early if ended is
+// closed, which means that no more output will come.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

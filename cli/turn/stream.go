@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	queuedLines = 8 << 20                // bytes of lines that may wait for a turn
-	exitWait    = 500 * time.Millisecond // how long a program may run after the end of its output
+	queuedLines = 8 << 20                // limit of the lines that wait for a turn, in bytes
+	exitWait    = 500 * time.Millisecond // time for a program to exit after the end of its output
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
 )
 
-// StreamOptions configure a Stream. Zero values mean the defaults.
+// StreamOptions configures a Stream. Zero values mean the defaults.
 type StreamOptions struct {
 	Agent cli.Agent
-	// Idle receives the lines between turns, serially and in order, and never during a call of Handle. It is nil for a
-	// program with a single turn: earlier lines then wait for the turn, and later lines are dropped.
+	// Idle receives the lines between turns, one at a time and in order. It never runs at the same time as Handle. It
+	// is nil if the program serves a single turn: then lines before the turn wait for it, and lines after it are
+	// dropped.
 	Idle func(line []byte)
 
 	Limits
 	MaxLine int // maximum length of a line in bytes
 
-	// Past is set if ductor attached to the process.
+	// Past is set if ductor attached to a running process.
 	Past *Past
-	// Held keeps all lines for the first turn even if Idle is set, because they belong to that turn.
+	// Held passes all lines to the first turn, even if Idle is set, because they belong to that turn.
 	Held bool
 }
 
-// StreamOptionsOf returns the options for a Stream to an agent. o are the options of the dialect. The caller sets Idle,
-// Past and Held.
+// StreamOptionsOf returns the options for a Stream that follow from a provider's options. The caller sets Idle, Past
+// and Held.
 func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 	return StreamOptions{Agent: agent, Limits: LimitsOf(o)}
 }
 
-// Stream connects to a program with a line-based protocol. One goroutine reads the program's lines, another writes its
-// input. The running turn gets the lines; between turns, Idle gets them. The Stream knows no specific protocol.
+// Stream connects turns to a program that prints its messages as lines. One goroutine reads the program's lines,
+// another writes its input. Lines go to the running turn, or to Idle between turns. The Stream does not interpret them.
 //
 // Only one goroutine at a time may call Turn, Send and Failure. Close may be called at any time.
 type Stream struct {
@@ -54,17 +55,17 @@ type Stream struct {
 	end     programEnd
 
 	garbage Garbage
-	last    *Turn[queued] // the last or current turn
-	markErr error         // why the turn was not started
+	last    *Turn[queued] // the running turn, or else the last one
+	markErr error         // why the start of the turn could not be stored
 }
 
-// programEnd describes the end of a program and of the goroutine that waits for the end.
+// programEnd waits for the end of a program, and describes it.
 type programEnd struct {
 	pumped   chan struct{} // closed when the output has ended
-	readErr  error         // error at the end of the output; valid once pumped is closed
+	readErr  error         // error at the end of the output; valid when pumped is closed
 	detached context.Context
 	detach   context.CancelFunc
-	gone     chan struct{} // closed when the program has ended, or ductor detached from it
+	gone     chan struct{} // closed when the program has ended, or ductor has detached from it
 }
 
 func newProgramEnd() programEnd {
@@ -73,7 +74,7 @@ func newProgramEnd() programEnd {
 	return e
 }
 
-// reap stops a program after its output has ended.
+// reap waits for the end of the output, and stops the program if it does not exit soon after that.
 func (e *programEnd) reap(process cli.Process, grace time.Duration) {
 	defer close(e.gone)
 	<-e.pumped
@@ -89,7 +90,7 @@ func (e *programEnd) reap(process cli.Process, grace time.Duration) {
 	}
 }
 
-// NewStream starts reading p's lines. The caller must Close the Stream, which also stops p.
+// NewStream starts reading p's lines. The caller must call Close, which also stops p, or Detach.
 func NewStream(p cli.Process, opts StreamOptions) *Stream {
 	opts.Limits = opts.orDefault()
 	s := &Stream{process: p, opts: opts, lines: newRouter(opts), in: NewWriter(p.Stdin()), end: newProgramEnd()}
@@ -98,7 +99,6 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 	return s
 }
 
-// Process returns the program.
 func (s *Stream) Process() cli.Process { return s.process }
 
 // Ended returns a channel that is closed when the program's output has ended.
@@ -116,11 +116,11 @@ func (s *Stream) Alive() bool {
 	}
 }
 
-// Send queues data for the program's standard input and returns at once. It returns an error if too much data is
-// queued, or after CloseInput. It returns nil if the program has ended; the end of the output shows that.
+// Send queues data for the program's standard input. It returns at once. It returns an error if too much data is
+// queued, or after CloseInput. It returns no error if the program has ended, because the end of the output shows that.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is like Send. sent receives the result of the write, unless SendTold returns an error.
+// SendTold is Send with a callback. If SendTold returns nil, it later calls sent with the result of the write.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -128,8 +128,9 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends the complete input to a program with a single turn, and closes the input. If the previous process of
-// ductor started the program, SendOnly sends only the missing part. left is nil for a new program.
+// SendOnly sends the complete input to a program with a single turn, and closes the input. left describes a program
+// that the previous process of ductor started; SendOnly then sends only the missing part. left is nil for a new
+// program.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil {
@@ -141,17 +142,17 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-// Hurry makes the next output readable at once, because the caller waits for an answer to its last input. Turn calls
-// Hurry itself.
+// Hurry makes the next output readable at once, because the caller waits for an answer to its last input. Callers of
+// Turn do not need it.
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
 // Wake makes the running turn check Loop.Waiting again.
 func (s *Stream) Wake() { s.lines.queue.Wake() }
 
-// CloseInput sends end of file to the program once all input is written.
+// CloseInput closes the program's standard input after all queued data is written.
 func (s *Stream) CloseInput() { s.in.Close() }
 
-// Garbage records an unreadable line or its beginning, for Failure.
+// Garbage records a line that could not be parsed, or its beginning. Failure uses it.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
@@ -184,7 +185,7 @@ func (s *Stream) pump() {
 	}
 }
 
-// Turn runs the loop of one turn with its own Source; see Turn.Run.
+// Turn runs one turn over the program's lines; see Turn.Run. It sets the Source of the loop.
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	if loop.Mark.Turn != "" {
 		s.lines.awaitPast(ctx, s.end.pumped)
@@ -215,7 +216,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	})
 	if loop.Interrupt != nil {
 		t.loop.Interrupt = func() error {
-			s.Hurry() // to see the reaction at once
+			s.Hurry() // otherwise the reaction would be noticed late
 			return loop.Interrupt()
 		}
 	}
@@ -228,7 +229,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	return end
 }
 
-// handle passes one line to the turn.
+// handle passes one line or change to the turn.
 func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	s.lines.taken(q)
 	switch {
@@ -242,8 +243,7 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// stop ends the program, and waits until the queue contains the program's last lines. It waits at most for the drain
-// time of Process.Stdout.
+// stop ends the program, and waits a limited time until the queue contains its last lines.
 func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	err := s.process.Stop(ctx, grace)
 	wait := time.NewTimer(cli.StopSlack)
@@ -255,7 +255,7 @@ func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Linger waits for a program that is about to end, at most for Grace.
+// Linger waits at most Grace for a program that is about to exit.
 func (s *Stream) Linger(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
@@ -265,8 +265,7 @@ func (s *Stream) Linger(ctx context.Context) {
 	}
 }
 
-// Detach detaches from the program and waits for the Stream's goroutines. It drops input that was not written.
-// Idempotent.
+// Detach detaches from the program, and waits for the Stream's goroutines. It drops queued input. Idempotent.
 func (s *Stream) Detach() {
 	s.end.detach()
 	s.process.Detach()
@@ -276,7 +275,7 @@ func (s *Stream) Detach() {
 	<-s.in.Done()
 }
 
-// Close stops the program with its descendants, and waits for the Stream's goroutines. Idempotent.
+// Close stops the program and its descendants, and waits for the Stream's goroutines. Idempotent.
 func (s *Stream) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+cli.StopSlack)
 	defer cancel()

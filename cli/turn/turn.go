@@ -2,7 +2,7 @@ package turn
 
 import "ductor/cli"
 
-// Accepted records that the agent has accepted the turn, which can be interrupted from then on. Handle calls it if
+// Accepted records that the agent has accepted the turn, so that the loop can interrupt it. Handle calls Accepted if
 // Limits.Start is set.
 func (t *Turn[T]) Accepted() {
 	switch {
@@ -13,7 +13,7 @@ func (t *Turn[T]) Accepted() {
 	}
 }
 
-// Changed handles a change of the output. Handle calls it.
+// Changed handles a change of the output, and emits what users should know about it. Handle calls it.
 func (t *Turn[T]) Changed(c Change) {
 	t.replay.active = t.replay.active && !c.CaughtUp
 	switch out := t.loop.Out; {
@@ -25,10 +25,10 @@ func (t *Turn[T]) Changed(c Change) {
 	}
 }
 
-// Past reports whether the current item is from before ductor attached.
+// Past reports whether the agent printed the current item before ductor attached.
 func (t *Turn[T]) Past() bool { return t.replay.active }
 
-// Cut reports whether the turn was cut short.
+// Cut reports whether the loop has cut the turn short.
 func (t *Turn[T]) Cut() bool { return t.cancellation.why != "" }
 
 // Killed reports whether the loop stopped the process. Call it only after Run.
@@ -41,14 +41,14 @@ func (t *Turn[T]) Killed() bool {
 	}
 }
 
-// Rest returns the items after the end of the turn.
+// Rest returns the items that came after the end of the turn.
 func (t *Turn[T]) Rest() []T { return t.rest }
 
-// StopErr returns the error if the process could not be stopped. Call it only after Run.
+// StopErr returns the error of stopping the process. Call it only after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome returns the Result of a turn for which the agent sent none. end is how the turn ended. exited returns the
-// failure for the end of the process.
+// Outcome returns the Result of a turn for which the agent reported none. end is what Run returned. Outcome calls
+// exited for the failure if the process ended.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WriterLimit limits the bytes that wait for a program to read them.
+// WriterLimit limits the bytes that a Writer queues for a program.
 const WriterLimit = 256 << 20
 
 var (
@@ -18,13 +18,13 @@ var (
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program, or only an action at this position in the queue.
+// Parcel is a message to a program. Without Data, it is only a callback at this position in the queue.
 type Parcel struct {
 	Data []byte
-	// Before is called on the writing goroutine right before Data is written, with the size of Data. If it returns an
-	// error, Data is not written. It may be nil.
+	// Before is called on the writing goroutine right before Data is written. size is the length of Data. If Before
+	// returns an error, Data is not written. Before may be nil.
 	Before func(size int) error
-	// Sent receives the result of the write, unless Put returned an error. It is called once. It may be nil.
+	// Sent is called once with the result of the write, unless Put returned an error. Sent may be nil.
 	Sent func(error)
 }
 
@@ -34,22 +34,22 @@ func (p Parcel) tell(err error) {
 	}
 }
 
-// Writer writes to a program in order, on its own goroutine. Callers therefore do not wait for a program that does not
+// Writer writes to a program's input, in order, on its own goroutine. So callers do not wait if the program does not
 // read. Safe for concurrent use.
 type Writer struct {
 	to    io.WriteCloser
-	ready chan struct{} // has a token if there is something to do
+	ready chan struct{} // buffered; contains a value if there is something to do
 	done  chan struct{} // closed when the Writer has stopped
 
 	mu      sync.Mutex
 	parcels []Parcel
 	bytes   int
-	closed  error // reason why Put accepts nothing more; nil before
+	closed  error // the reason why Put accepts nothing more; nil while it does
 }
 
-// NewWriter starts a Writer for a program. Close or Drop ends the Writer and closes the program's input.
-func NewWriter(to io.WriteCloser) *Writer {
-	w := &Writer{to: to, ready: make(chan struct{}, 1), done: make(chan struct{})}
+// NewWriter starts a Writer. Close or Drop ends it and closes input.
+func NewWriter(input io.WriteCloser) *Writer {
+	w := &Writer{to: input, ready: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -57,7 +57,7 @@ func NewWriter(to io.WriteCloser) *Writer {
 // Done returns a channel that is closed when the Writer has stopped.
 func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Put queues p. It returns an error if too much is queued, or after Close.
+// Put queues p. It returns an error if the queue is full, or after Close or Drop.
 func (w *Writer) Put(p Parcel) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *Writer) Put(p Parcel) error {
 	return nil
 }
 
-// Close sends end of file to the program after all queued data is written.
+// Close closes the program's input after all queued data is written. It does not wait for that.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,22 +83,22 @@ func (w *Writer) Close() {
 	wake(w.ready)
 }
 
-// Drop drops the queued data and closes the Writer. why is the error for the dropped data.
-func (w *Writer) Drop(why error) {
+// Drop drops the queued data and closes the Writer. It calls Parcel.Sent of the dropped data with reason.
+func (w *Writer) Drop(reason error) {
 	w.mu.Lock()
 	parcels := w.parcels
 	w.parcels, w.bytes = nil, 0
 	if w.closed == nil {
-		w.closed = why
+		w.closed = reason
 	}
 	wake(w.ready)
 	w.mu.Unlock()
 	for _, p := range parcels {
-		p.tell(why)
+		p.tell(reason)
 	}
 }
 
-// Flush waits until all queued data is written, but at most limit.
+// Flush waits until all queued data is written, but no longer than limit.
 func (w *Writer) Flush(limit time.Duration) {
 	written := make(chan struct{})
 	if w.Put(Parcel{Sent: func(error) { close(written) }}) != nil {
@@ -121,7 +121,7 @@ func (w *Writer) take() (parcels []Parcel, closed bool) {
 
 func (w *Writer) run() {
 	defer close(w.done)
-	defer w.to.Close() // an error of a finished pipe does not matter
+	defer w.to.Close() // a pipe without a reader returns an error, which does not matter
 	for {
 		parcels, closed := w.take()
 		for i, p := range parcels {
@@ -143,7 +143,7 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel and returns errors of the pipe. Only Sent receives an error of Before.
+// write writes one parcel and returns an error of the write. If Before fails, only Sent gets the error.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

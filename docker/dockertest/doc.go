@@ -1,6 +1,7 @@
-// Package dockertest contains helpers for tests with a Docker Engine: the machine's engine (or a skip), separate
-// engines that may be stopped, filled up and reached through TLS and ssh, and an image built from local files.
+// Package dockertest contains helpers for tests with a Docker Engine. They use the engine of this machine, or skip the
+// test if there is none. They also start separate engines, which a test may stop, fill up, or reach through TLS and
+// ssh, and build images from local files.
 //
-// It is for tests only. It knows nothing of ductor's sandboxes and uses engines through the docker program, as a user
-// without ductor would.
+// The package is for tests only. It knows nothing of ductor's sandboxes: it uses engines through the docker program,
+// like a user without ductor.
 package dockertest

@@ -15,12 +15,12 @@ import (
 
 // Options configures a separate engine.
 type Options struct {
-	Args []string // for dockerd, besides the arguments that separate it from the machine's engine
-	// Disk is the size of the engine's disk in bytes, so that a test can fill it up. 0 means the machine's disk.
+	Args []string // additional arguments of dockerd
+	// Disk is the size in bytes of a disk for the engine, which a test can fill up. 0 means the machine's disk.
 	Disk int64
 }
 
-// Engine is a separate engine beside the machine's. A test may stop it without affecting others.
+// Engine is an engine that only one test uses, separate from the machine's own engine.
 type Engine struct {
 	t    testing.TB
 	opts Options
@@ -31,7 +31,7 @@ type Engine struct {
 	bridge string
 }
 
-// Start starts an engine that ends with the test. It needs root and dockerd.
+// Start starts an engine, and stops it at the end of the test. It needs root and dockerd.
 func Start(t testing.TB, o Options) *Engine {
 	t.Helper()
 	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
@@ -40,7 +40,7 @@ func Start(t testing.TB, o Options) *Engine {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		LeaveOut(t, "an engine of the test's own needs dockerd and root")
 	}
-	dir, err := os.MkdirTemp("", "de") // paths of sockets must be short
+	dir, err := os.MkdirTemp("", "de") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (e *Engine) mustRun(name string, args ...string) {
 	}
 }
 
-// makeBridge creates a network for the engine. Otherwise it would take over the network of the machine's engine.
+// makeBridge creates a network bridge for the engine. Otherwise it would take over the bridge of the machine's engine.
 func (e *Engine) makeBridge() {
 	e.t.Helper()
 	addr := fmt.Sprintf("172.31.%d.1/24", crc32.ChecksumIEEE([]byte(e.dir))%200)
@@ -87,7 +87,7 @@ func (e *Engine) makeBridge() {
 	})
 }
 
-// Socket returns the engine's socket.
+// Socket returns the path of the engine's socket.
 func (e *Engine) Socket() string { return filepath.Join(e.dir, "sock") }
 
 // Host returns the engine's address.
@@ -137,13 +137,13 @@ func (e *Engine) Docker(args ...string) string {
 }
 
 func (e *Engine) cleanUp() {
-	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may be down
+	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may have stopped
 		_, _ = runDocker(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // the engine ends anyway
 	}
-	if e.cmd != nil { // false if a failed test left it stopped
+	if e.cmd != nil { // nil if a test stopped the engine and then failed
 		e.Stop()
 	}
-	// with live restore, containerd survives
+	// If the engine uses live restore, containerd is still running.
 	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil {
 		_ = exec.Command("kill", strings.TrimSpace(string(raw))).Run()
 	}
@@ -160,9 +160,9 @@ func (e *Engine) cleanUp() {
 	})
 }
 
-// endShims kills containerd's shims that an engine left behind because it was stopped while containers were ending.
+// endShims kills the engine's containerd shims. They remain if the engine was stopped while containers were ending.
 func (e *Engine) endShims() {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid, so there is no error
 	for _, file := range files {
 		args, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(args), "containerd-shim") ||

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// The programs that tests put into containers, for Tool.
+// Programs that tests put into containers; see Tool.
 const (
 	Runner  = "ductor-runner"
-	Program = "program" // the scripted agents and the model
+	Program = "program" // the scripted agents and the scripted model
 )
 
-// built contains the programs of Tool. A test binary builds them once.
+// built contains the programs that Tool returns. A test binary builds them once.
 var built tools
 
-// environ is the environment at the start. Tests change HOME, where a build would find no cache.
+// environ is the environment at the start of the test binary. Tests change HOME, but a build needs the cache in the
+// original HOME.
 var environ = os.Environ()
 
 type tools struct {
@@ -41,7 +42,7 @@ func (b *tools) make() {
 	}
 }
 
-// Tool returns the path of a static program.
+// Tool builds a static program and returns its path. name is Runner or Program.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	built.once.Do(built.make)
@@ -51,15 +52,16 @@ func Tool(t testing.TB, name string) string {
 	return filepath.Join(built.dir, name)
 }
 
-// Clean removes the files of Tool. Call it at the end of TestMain.
+// Clean removes the files that Tool created. Call it at the end of TestMain.
 func Clean() {
 	if built.dir != "" {
-		_ = os.RemoveAll(built.dir) // at worst a leftover in the temporary directory
+		_ = os.RemoveAll(built.dir) // an error only leaves files in the temporary directory
 	}
 }
 
-// ImageDir returns a directory for building an image without network access: a shell and the scripted agents. A Codex
-// mounted at /opt/codex takes precedence over the scripted one. A test binary creates the directory once.
+// ImageDir returns a directory from which an engine can build an image without network access. The image contains a
+// shell and the scripted agents. If a test mounts a Codex at /opt/codex, that takes precedence over the scripted one. A
+// test binary creates the directory once.
 func ImageDir(t testing.TB) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
@@ -108,17 +110,17 @@ RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x
 ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
-// Build builds an image in the engine at host, like that of ImageDir but with more Dockerfile steps. If the name
-// exists, it refers to the new image afterwards. Build removes the name after the test.
+// Build builds the image of ImageDir with additional steps in the Dockerfile, in the engine at host. name refers to the
+// new image until the end of the test.
 func Build(t testing.TB, host, name, steps string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "Dockerfile")
 	Write(t, file, dockerfile+steps, 0o644)
 	On(t, host, "build", "--quiet", "--network", "none", "--tag", name, "--file", file, ImageDir(t))
-	t.Cleanup(func() { _, _ = runDocker(host, "rmi", "--force", name) }) // it may be gone
+	t.Cleanup(func() { _, _ = runDocker(host, "rmi", "--force", name) }) // the image may have been removed
 }
 
-// Write creates a file with a fixed modification time, since an engine's cache depends on it.
+// Write creates a file with a fixed modification time, so that an engine can use its build cache.
 func Write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := writeOld(path, text, mode); err != nil {

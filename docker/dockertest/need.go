@@ -13,8 +13,8 @@ import (
 // Host returns the address of the machine's engine.
 func Host() string { return cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock") }
 
-// Need skips a test if the machine's engine is not available. Under CI it fails instead, unless tests with an engine
-// are disabled.
+// Need skips the test if the machine's engine is not available. In CI the test fails instead, unless
+// DUCTOR_TEST_NO_DOCKER is set.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
@@ -25,8 +25,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// LeaveOut skips a test that this machine cannot run. Under CI it fails instead, unless tests with an engine are
-// disabled.
+// LeaveOut skips a test that this machine cannot run. In CI the test fails instead, unless DUCTOR_TEST_NO_DOCKER is
+// set.
 func LeaveOut(t testing.TB, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Getenv("DUCTOR_TEST_NO_DOCKER") == "" {
@@ -39,7 +39,7 @@ func answers(host string) (string, error) {
 	return runDocker(host, "version", "--format", "{{.Server.Version}}")
 }
 
-// askTimeout limits the docker program, so that a hanging engine does not block a test.
+// askTimeout limits how long the docker program may take, so that an engine that hangs does not block a test.
 const askTimeout = time.Minute
 
 func runDocker(host string, args ...string) (string, error) {
@@ -65,20 +65,20 @@ func On(t testing.TB, host string, args ...string) string {
 	return out
 }
 
-// Eventually waits until ok returns true, for at most 30 seconds.
+// Eventually calls ok until it returns true. It fails the test after 30 seconds.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := 10 * time.Millisecond
 	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(pause) {
-		pause = min(2*pause, 200*time.Millisecond) // ok is expensive, and many tests call it
+		pause = min(2*pause, 200*time.Millisecond) // ok is expensive, and many tests wait
 		if time.Now().After(until) {
 			t.Fatalf("%s: not in 30 s", what)
 		}
 	}
 }
 
-// Pause pauses a container. An engine may hang for ever if something is being started there at that moment, such as a
-// spare bridge. It may also fail to freeze a busy container; then Pause tries again.
+// Pause pauses a container. Some engines hang forever if a program is starting in the container at that moment, so
+// Pause first waits until nothing changes in it. If the engine cannot freeze a busy container, Pause tries again.
 func Pause(t testing.TB, host, container string) {
 	t.Helper()
 	settle(t, host, container)
@@ -91,7 +91,7 @@ func Pause(t testing.TB, host, container string) {
 	})
 }
 
-// settle waits until the processes of a container have not changed for half a second.
+// settle waits until the list of processes in a container has not changed for half a second.
 func settle(t testing.TB, host, container string) {
 	t.Helper()
 	before, same := "", 0

@@ -29,8 +29,8 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Certs creates a certificate authority, and certificates for an engine and a client, in a directory: ca.pem,
-// server.pem, server-key.pem, client.pem and client-key.pem.
+// Certs creates a certificate authority, and certificates for an engine and a client. It returns the directory with the
+// files ca.pem, server.pem, server-key.pem, client.pem and client-key.pem.
 func Certs(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -79,7 +79,7 @@ func writeCert(t testing.TB, dir, name string, cert, by *x509.Certificate, key, 
 }
 
 // SSH starts an ssh server on the loopback interface for the current user. It returns the address, user@127.0.0.1:port,
-// and the path of a matching ssh configuration. It needs root.
+// and the path of an ssh configuration for it. It needs root.
 func SSH(t testing.TB) (host, config string) {
 	t.Helper()
 	sshd, err := exec.LookPath("sshd")

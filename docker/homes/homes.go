@@ -1,5 +1,6 @@
-// Package homes creates, lists and removes the homes of sessions inside a container, for package docker. It is a part
-// of ductor-runner, because an image need not contain a shell, and runs as the agents' user. Do not use it on the host.
+// Package homes creates, lists and removes the homes of sessions inside a container. Package docker uses it through
+// ductor-runner, because an image need not contain a shell. It runs as the agents' user. It must not be used on the
+// host.
 package homes
 
 import (
@@ -14,11 +15,10 @@ import (
 	"time"
 )
 
-// Verb is the first argument of a program that runs Main. It is followed by the directory of all homes, an action and,
-// except for List, the name of a home.
+// Verb is the first argument of ductor-runner for this package. The arguments of Main follow it.
 const Verb = "homes"
 
-// Actions. Make reads a tar archive of files from its standard input.
+// Actions of Main.
 const (
 	Make   = "make"
 	List   = "list"
@@ -31,21 +31,22 @@ const MaxBytes = 64 << 20
 // Home is an existing home.
 type Home struct {
 	Name  string    `json:"name"`
-	Used  time.Time `json:"used"`  // time of the last change in the home
+	Used  time.Time `json:"used"`  // when something in the home last changed
 	Bytes int64     `json:"bytes"` // total size of its files
 }
 
 // Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
-	Files json.RawMessage `json:"files,omitempty"` // result of a helper; see docker.Launcher.Help
+	Files json.RawMessage `json:"files,omitempty"` // not used by Main; see docker.Launcher.Help
 	Error string          `json:"error,omitempty"`
 }
 
-// Main runs the action in args and prints an Answer. It returns the exit code.
-func Main(args []string, in io.Reader, out io.Writer) int {
+// Main runs an action, prints an Answer and returns the exit code. args contains the directory of all homes, the action
+// and, except for List, the name of a home. For Make, input is a tar archive to extract into the home.
+func Main(args []string, input io.Reader, out io.Writer) int {
 	var answer Answer
-	all, err := runAction(args, in)
+	all, err := runAction(args, input)
 	if answer.Homes = all; err != nil {
 		answer.Error = err.Error()
 	}
@@ -82,7 +83,6 @@ func runAction(args []string, in io.Reader) ([]Home, error) {
 	return nil, fmt.Errorf("there is no verb %q", args[1])
 }
 
-// list returns all homes.
 func list(root *os.Root) ([]Home, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -97,7 +97,7 @@ func list(root *os.Root) ([]Home, error) {
 	return all, nil
 }
 
-// measure returns a home with its size and last use. It skips files that it cannot inspect, because they may be
+// measure returns the size and the last change of a home. It skips files that it cannot inspect, because they may be
 // changing.
 func measure(root *os.Root, name string) Home {
 	home := Home{Name: name}
@@ -120,8 +120,8 @@ func measure(root *os.Root, name string) Home {
 	return home
 }
 
-// create creates a home, and extracts the files of an archive that are newer than existing files. It changes nothing
-// outside of the home, whatever the archive and the home contain.
+// create creates a home if needed, and extracts the files in an archive that are newer than those in the home. Whatever
+// the archive and the home contain, create changes nothing outside of the home.
 func create(all *os.Root, name string, in io.Reader) error {
 	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -141,9 +141,9 @@ func create(all *os.Root, name string, in io.Reader) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			continue // each file creates its directories
+			continue // putFile creates the directories
 		}
-		if left -= h.Size; left < 0 { // a few bytes of a sparse archive can describe a large file
+		if left -= h.Size; left < 0 { // a small archive can describe large sparse files
 			return fmt.Errorf("the files are more than %d MB", MaxBytes>>20)
 		}
 		if err := putFile(home, h, archive); err != nil {
@@ -152,7 +152,8 @@ func create(all *os.Root, name string, in io.Reader) error {
 	}
 }
 
-// putFile replaces a file atomically, because an agent may be reading it.
+// putFile writes a file, unless the existing file is as new. It replaces the file atomically, because an agent may be
+// reading it.
 func putFile(home *os.Root, h *tar.Header, content io.Reader) error {
 	if info, err := home.Stat(h.Name); err == nil && !info.ModTime().Before(h.ModTime) {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// Describe describes a schedule in the language of p. It quotes a line that it cannot describe. ParseSentence
-// understands most of the English descriptions.
+// Describe describes a schedule in the language of p. If it cannot, it quotes the schedule. ParseSentence can parse
+// most English descriptions.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
@@ -44,7 +44,7 @@ func spanWords(p lang.Printer, d time.Duration) string {
 	return p.Text("schedule.seconds", int(d/time.Second))
 }
 
-// cronWords describes a cron line. It returns "" for a line that it cannot describe.
+// cronWords describes a cron line, or returns "" if it cannot.
 func cronWords(p lang.Printer, line string) string {
 	if known, ok := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
 		"@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}[strings.ToLower(line)]; ok {
@@ -75,7 +75,7 @@ func cronWords(p lang.Printer, line string) string {
 	}
 	days := daysWords(p, dates, weekdays)
 	times := listWords(p, hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
-	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // no sentence expresses that
+	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // no description is short enough
 		return ""
 	}
 	return p.Text("schedule.at", days, times)
@@ -101,16 +101,17 @@ func daysWords(p lang.Printer, dates, weekdays string) string {
 	return ""
 }
 
-// weekdayTexts are the names of the weekdays in cron's order.
+// weekdayTexts contains the names of the weekdays in the order of cron.
 var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
 	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
-// listWords describes a list of numbers within limits. It returns "" if the list is invalid.
-func listWords(p lang.Printer, list string, least, most int, say func(int) string) (words string) {
+// listWords describes a list of numbers, using say for each number. It returns "" if the list is invalid, or if a number
+// is lower than lowest or higher than highest.
+func listWords(p lang.Printer, list string, lowest, highest int, say func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		switch {
-		case err != nil || n < least || n > most:
+		case err != nil || n < lowest || n > highest:
 			return ""
 		case words == "":
 			words = say(n)
@@ -121,7 +122,7 @@ func listWords(p lang.Printer, list string, least, most int, say func(int) strin
 	return words
 }
 
-// ordinal returns a day of the month.
+// ordinal returns a day of the month as a text, such as "1st".
 func ordinal(p lang.Printer, n int) string {
 	switch n {
 	case 1, 21, 31:

@@ -1,3 +1,3 @@
-// Package schedule parses schedules, as cron lines or in words, and computes their times in a time zone. It has no
-// clock and no state.
+// Package schedule parses schedules, which are cron lines or sentences, and computes their times in a time zone. It
+// reads no clock and has no state.
 package schedule

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// parts replaces placeholders with their patterns. Placeholders are the words in capitals in forms and hints.
+// parts replaces placeholders by regular expressions. Placeholders are the words in capital letters in forms and hints.
 var parts = strings.NewReplacer(
 	"EVERY", `(?:every|each)`,
 	"AND", `(?:and|&)`,
@@ -36,11 +36,11 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// form is one kind of sentence. line returns the schedule line of a matching sentence.
+// form is a kind of sentence that ParseSentence understands. line converts a sentence of this form to a line for Parse.
 type form struct {
 	pattern  *regexp.Regexp
-	timed    bool   // whether times of day follow at the end
-	weekdays string // the weekdays, if the form implies them
+	timed    bool   // whether the sentence ends with times of day
+	weekdays string // weekdays in cron's notation, if the form alone determines them
 	line     func(sentence) (string, error)
 }
 
@@ -50,8 +50,8 @@ const (
 	weekend  = "0,6"
 )
 
-// forms are the sentences that ParseSentence understands. They are compiled at first use: that takes 3 ms and a
-// megabyte, which the runner and most runs of ductor never need.
+// forms returns all kinds of sentences. It compiles them when it is first called, because that takes 3 ms and a
+// megabyte, and most processes never need them.
 var forms = sync.OnceValue(func() []form {
 	return []form{
 		timed(`daily|EVERY (?:day|morning|evening|night)`, "*", cronLine),
@@ -70,8 +70,8 @@ func timed(text, weekdays string, line func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
 }
 
-// hints match sentences that begin like a schedule but match no form. Each hint's text describes what is missing and
-// quotes the word that the pattern captures.
+// hints returns patterns for sentences that start like a schedule but are incomplete. The text of a hint names the
+// missing part, and quotes the word that the pattern captures.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
 		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
@@ -82,7 +82,7 @@ var hints = sync.OnceValue(func() []incomplete {
 	}
 })
 
-// incomplete matches an incomplete sentence. text is the hint for it.
+// incomplete is a hint for sentences that match a pattern.
 type incomplete struct {
 	pattern *regexp.Regexp
 	text    string
@@ -95,8 +95,9 @@ type sentence struct {
 	found map[string]string // the form's groups by name
 }
 
-// readSentence returns the schedule line of the first form that matches the whole text. If no form does, the error
-// describes the form that matches most of the text. If no form matches even the beginning, the error is a hint.
+// readSentence converts a sentence to a line for Parse, with the first form that matches all of it. If no form does,
+// the error is about the form that matches most of the sentence. If no form matches even its beginning, the error is a
+// hint.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
 	for _, f := range forms() {
@@ -123,7 +124,7 @@ func readSentence(text string, now time.Time) (string, error) {
 	return "", unclearError("I do not know when %q is", text)
 }
 
-// match returns the groups of a text by name, or nil if the text does not match.
+// match returns the groups of a text by their names. It returns nil if the text does not match.
 func match(p *regexp.Regexp, text string) map[string]string {
 	groups := p.FindStringSubmatch(text)
 	if groups == nil {
@@ -138,8 +139,7 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence whose beginning matches a form. rest is the part of the sentence that does
-// not match.
+// restError returns the error for a sentence of which only the beginning matches a form. rest is the part after that.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
@@ -153,7 +153,7 @@ func restError(f form, found map[string]string, rest string) error {
 	return unclearError("I do not know what %q means there", rest)
 }
 
-// cronLine returns a cron line with times of day, days of the week and days of the month.
+// cronLine returns a cron line for the times of day, days of the week and days of the month in a sentence.
 func cronLine(s sentence) (string, error) {
 	times, err := timesOf(s.found["times"])
 	if err != nil {
@@ -168,7 +168,7 @@ func cronLine(s sentence) (string, error) {
 	}
 	var dates, days []int
 	for _, date := range digits.FindAllString(s.found["dates"], -1) {
-		n, _ := strconv.Atoi(date) // the pattern guarantees a valid number
+		n, _ := strconv.Atoi(date) // the pattern only matches numbers
 		dates = append(dates, n)
 	}
 	for _, day := range dayName.FindAllString(s.found["days"]+s.found["weekdays"], -1) {
@@ -187,7 +187,7 @@ func cronList(numbers []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Compact(numbers)), " ", ","), "[]")
 }
 
-// once returns the schedule line of a single time.
+// once returns a line for Parse with the only time in a sentence.
 func once(s sentence) (string, error) {
 	times, err := timesOf(s.found["times"])
 	if err != nil {
@@ -200,7 +200,7 @@ func once(s sentence) (string, error) {
 	switch next, date := s.found["next"], s.found["date"]; {
 	case s.found["tomorrow"] != "":
 		day = day.AddDate(0, 0, 1)
-	case next != "": // the earliest day is tomorrow
+	case next != "": // the earliest possible day is tomorrow
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {
@@ -226,15 +226,15 @@ var (
 	dayName = regexp.MustCompile(`sun|mon|tue|wed|thu|fri|sat`)
 )
 
-// weekday returns the number of a weekday; sunday is 0.
+// weekday returns the number of a weekday. Sunday is 0.
 func weekday(name string) int { return strings.Index("sunmontuewedthufrisat", name[:3]) / 3 }
 
 type timeOfDay struct{ hour, minute int }
 
-// timesOf parses times of day and removes duplicates.
+// timesOf parses a list of times of day. It drops duplicates.
 func timesOf(text string) (times []timeOfDay, err error) {
 	for _, m := range clock.FindAllStringSubmatch(text, -1) {
-		hour, _ := strconv.Atoi(m[1]) // 0 for a word
+		hour, _ := strconv.Atoi(m[1]) // 0 if the time is a word
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
 			return nil, unclearError("%q is no time of day", strings.TrimSpace(m[0]))
@@ -252,14 +252,14 @@ func timesOf(text string) (times []timeOfDay, err error) {
 	return times, nil
 }
 
-// units are the units of time, the longest first.
+// units lists the units of time, the longest first.
 var units = []struct {
 	name string
 	of   time.Duration
 }{{"week", 7 * 24 * time.Hour}, {"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second",
 	time.Second}}
 
-// spanOf parses an interval.
+// spanOf returns the duration in a sentence. found contains the groups of the match.
 func spanOf(found map[string]string) (time.Duration, error) {
 	if text := found["duration"]; text != "" {
 		d, err := time.ParseDuration(text)
@@ -275,9 +275,9 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
 		n = max(slices.Index(words, found["number"]), 1)
 	}
-	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" has neither
+	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" matches neither group
 	for _, unit := range units {
-		if unit.name[0] != name[0] { // compares first letters, since names may be abbreviated
+		if unit.name[0] != name[0] { // names may be abbreviated, so compare first letters
 			continue
 		}
 		if time.Duration(n) > maxInterval/unit.of {
@@ -288,7 +288,7 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	return 0, unclearError("%q is no unit of time", name)
 }
 
-// FormatInterval formats an interval without empty units: 2h, not 2h0m0s.
+// FormatInterval formats a duration without trailing zeros: 2h, not 2h0m0s.
 func FormatInterval(d time.Duration) string {
 	text := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CheckQuiet returns an error unless from and to are two different times of day, such as "22:00" and "07:00".
+// CheckQuiet returns an error unless from and to are valid and different times of day, such as "22:00" and "07:00".
 func CheckQuiet(from, to string) error {
 	start, errFrom := time.Parse("15:04", from)
 	end, errTo := time.Parse("15:04", to)
@@ -18,8 +18,8 @@ func CheckQuiet(from, to string) error {
 	return nil
 }
 
-// QuietUntil returns the end of the current quiet hours. It returns false outside of quiet hours. Hours that start
-// later than they end span midnight. Two empty times mean no quiet hours.
+// QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If from is
+// later in the day than to, the quiet hours include midnight. Two empty times mean no quiet hours.
 func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, bool) {
 	start, errFrom := daily(from, loc)
 	stop, errTo := daily(to, loc)
@@ -32,7 +32,7 @@ func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, 
 	return time.Time{}, false
 }
 
-// daily returns the schedule of a time of day.
+// daily returns the schedule for a time of day, such as "22:00".
 func daily(text string, loc *time.Location) (Schedule, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {

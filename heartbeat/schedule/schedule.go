@@ -10,29 +10,32 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Limits of an interval, and of the time between two runs of a cron line.
+// Limits of schedules: the interval of "every", and the least time between two runs of a cron line.
 const (
 	minInterval = time.Minute
 	maxInterval = 366 * 24 * time.Hour
 	minGap      = 10 * time.Second
 )
 
-// ErrNever means that a schedule has no time in the next years.
+// ErrNever means that a schedule has no time in the future.
 var ErrNever = errors.New("no such time comes any more")
 
 // Schedule computes the times at which something is due.
 type Schedule interface {
-	// Next returns the first time after t, in whole seconds, or zero if there is none.
+	// Next returns the first time after t, in whole seconds. It returns zero if no such time exists.
 	Next(t time.Time) time.Time
 }
 
-// Parse reads a schedule:
+// Parse parses a schedule in these forms:
 //
-//   - a cron line of five fields, or six with seconds first, or a word such as @daily. CRON_TZ=Zone before it
-//     overrides loc. A line with fixed hours runs once when the clock is set back; when the clock is set forward over
-//     a moment, the line runs right after the change. A line for every hour counts elapsed hours.
-//   - "every 90m": by elapsed time, counted from anchor.
-//   - "at 2026-11-22 08:00": once; seconds are optional.
+//   - A cron line with five fields, or six with seconds first, or a word such as @daily. CRON_TZ=Zone before the line
+//     replaces loc. See below for changes of the clock.
+//   - "every 90m": an interval in elapsed time, counted from anchor.
+//   - "at 2026-11-22 08:00": a single time. Seconds are optional.
+//
+// If daylight saving time sets the clock back, a cron line with fixed hours still runs only once. If the clock is set
+// forward over one of its times, it runs right after the change. A cron line for every hour counts elapsed hours
+// instead.
 func Parse(line string, loc *time.Location, anchor time.Time) (Schedule, error) {
 	line = strings.TrimSpace(line)
 	word, rest, _ := strings.Cut(line, " ")
@@ -61,8 +64,8 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next counts in fixed steps from the anchor, so that it returns the same times again if the clock is set back. t may
-// be before the anchor: the clock may have been far ahead when the anchor was set.
+// Next counts intervals from the anchor. So if the clock is set back, it returns the same times again. t may be before
+// the anchor, because the clock may have been wrong when the anchor was set.
 func (e every) Next(t time.Time) time.Time {
 	passed := t.Sub(e.anchor)
 	steps := passed / e.step
@@ -90,17 +93,18 @@ func (a at) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// byWall is a cron line with fixed hours, which matches the local time of day. byHour is a cron line for every hour,
+// byWall is a cron line with fixed hours, which follows the local time of day. byHour is a cron line for every hour,
 // which counts elapsed hours.
 type (
 	byWall struct {
-		spec cron.Schedule // computes wall times; see wallTime
+		spec cron.Schedule // works with wall times; see wallTime
 		loc  *time.Location
 	}
 	byHour struct{ spec *cron.SpecSchedule }
 )
 
-// cutZone splits a cron line and the time zone before it. It returns false if there is no zone.
+// cutZone splits a cron line into the time zone that precedes it and the rest. It returns false if the line has no time
+// zone.
 func cutZone(line string) (rest, zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		if text, ok := strings.CutPrefix(line, prefix); ok {
@@ -160,13 +164,13 @@ func (p byWall) Next(t time.Time) time.Time {
 	}
 }
 
-// Once reports whether a schedule has a single time.
+// Once reports whether a schedule has only one time.
 func Once(s Schedule) bool {
 	_, once := s.(at)
 	return once
 }
 
-// Zone returns a time zone by its IANA name. An empty name is an error.
+// Zone returns the time zone with an IANA name. It returns an error if name is empty.
 func Zone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
@@ -175,7 +179,7 @@ func Zone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Check rejects a schedule that has no time after now, or whose times are too close for any agent.
+// Check returns an error if a schedule has no time after now, or if its times are too close to each other.
 func Check(s Schedule, now time.Time) error {
 	last := s.Next(now)
 	if last.IsZero() {
@@ -193,17 +197,17 @@ func Check(s Schedule, now time.Time) error {
 	return nil
 }
 
-// A wall time is the local time in a zone, written as if it were UTC. Wall times have no gaps and no repetitions, so
-// schedules are computed in wall times and then converted to instants.
+// A wall time is the local time in a zone, represented as if it were UTC. Unlike local times, wall times have no gaps
+// and repetitions. So schedules are computed with wall times, which are then converted to instants.
 
-// wallTime returns the local time at t.
+// wallTime returns the wall time at t.
 func wallTime(t time.Time, loc *time.Location) time.Time {
 	l := t.In(loc)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
 }
 
-// instant returns the time at which clocks in a zone show a wall time: the first one if they show it twice, and the end
-// of the gap if they skip it.
+// instant returns the time at which clocks in a zone show a wall time. If they show it twice, it returns the first
+// time. If they skip it, it returns the end of the gap.
 func instant(wall time.Time, loc *time.Location) time.Time {
 	before, after := offsetAt(wall.Add(-24*time.Hour), loc), offsetAt(wall.Add(24*time.Hour), loc)
 	var found time.Time

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Spec is a user's schedule in words, converted to a line for Parse.
+// Spec is a schedule that a user wrote, converted to a line for Parse.
 type Spec struct {
 	Line string
-	Zone string // the time zone that the user named; may be empty
+	Zone string // the time zone in the user's text; may be empty
 }
 
-// Split returns the schedule line without CRON_TZ, and the time zone from CRON_TZ or else from Zone.
+// Split returns the line without CRON_TZ, and the time zone. The zone comes from CRON_TZ, or else from Zone.
 func (s Spec) Split() (line, zone string) {
 	if line, zone, ok := cutZone(s.Line); ok {
 		return line, zone
@@ -23,7 +23,7 @@ func (s Spec) Split() (line, zone string) {
 	return s.Line, s.Zone
 }
 
-// ErrUnclear means that a sentence is not a schedule, or is ambiguous. Its text contains examples.
+// ErrUnclear means that ParseSentence does not understand a text, or that it is ambiguous. The error contains examples.
 var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", ` +
 	`or as a cron line such as "30 8 * * 1-5"`)
@@ -39,14 +39,14 @@ func unclearError(format string, args ...any) error {
 	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
 }
 
-// sentenceWords and sentenceBytes limit a schedule that a user writes.
+// Limits of the text for ParseSentence.
 const (
 	sentenceWords = 16
 	sentenceBytes = 200
 )
 
-// ParseSentence parses a schedule in words or in the syntax of Parse. It resolves "tomorrow" and "in 20 minutes" with
-// now and loc. It understands few sentences and never guesses.
+// ParseSentence parses a schedule in words, or in the syntax of Parse. now and loc determine the meaning of "tomorrow"
+// and "in 20 minutes". ParseSentence understands few sentences and never guesses.
 func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error) {
 	words := strings.Fields(text)
 	if len(words) > sentenceWords || len(text) > sentenceBytes {
@@ -80,12 +80,12 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 	return Spec{Line: line, Zone: zone}, nil
 }
 
-// cronLike matches lines that are meant as cron lines.
+// cronLike matches texts that are meant as cron lines.
 var cronLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:@|CRON_TZ=|TZ=|[0-9*/,?-]+(?: [0-9*/,?-]+){4,5}$)`)
 })
 
-// normalize converts words to lower case and removes trailing commas.
+// normalize joins words, in lower case and without trailing commas.
 func normalize(words []string) string {
 	var out []string
 	for _, w := range words {
@@ -94,8 +94,8 @@ func normalize(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// ParseRequest splits a user's request into the schedule and the prompt after it. The longest beginning that is a valid
-// schedule counts as the schedule. A line break, or a colon and a space, may separate the two.
+// ParseRequest splits a user's text into a schedule and the prompt that follows it. The schedule is the longest valid
+// one at the beginning of the text. A line break, or a colon and a space, may separate the two.
 func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string, error) {
 	text = strings.TrimSpace(text)
 	if head, rest, ok := strings.Cut(text, "\n"); ok {
@@ -117,7 +117,7 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 	return Spec{}, "", why
 }
 
-// How well an error explains why a text is not a schedule, in ascending order.
+// Values that describe how well an error explains why a text is not a schedule, in ascending order.
 const (
 	noExplanation = iota
 	missingPart   // the error names the missing part of a schedule
@@ -135,12 +135,12 @@ func explanation(err error) int {
 	return noExplanation
 }
 
-// namesZone reports whether a word looks like the name of a time zone rather than a part of a cron line.
+// namesZone reports whether a word looks like the name of a time zone, and not like a part of a cron line.
 func namesZone(word string) bool {
 	return word == "UTC" || strings.Contains(word, "/") && (word[0] >= 'A' && word[0] <= 'Z')
 }
 
-// wordEnds returns the end offsets of the first words of a text.
+// wordEnds returns the offsets at which the first words of a text end, at most the given number.
 func wordEnds(text string, most int) (ends []int) {
 	end := 0
 	for word := range strings.FieldsSeq(text) {

@@ -14,15 +14,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim contains the authentication headers of a delivery. The handler checks these headers before it reads the body.
+// claim contains the parsed headers that prove the authenticity of a delivery. The handler parses these headers before
+// it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
-	stamp string   // Stripe's t, which is signed together with the body
-	key   string   // idempotency key of the caller
+	stamp string   // time from Stripe's header (t), as text; signed together with the body
+	key   string   // the caller's Idempotency-Key
 }
 
-// claimOf parses the authentication headers. It returns an error if they are invalid, so that the handler rejects the
-// delivery before it reads the body. For Bearer it compares the secret.
+// claimOf parses the headers with which a caller authenticates. If it returns an error, the handler rejects the
+// delivery without reading the body. For Bearer, claimOf also compares the secret.
 func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	switch h.Auth {
 	case GitHub:
@@ -41,7 +42,7 @@ func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	return claim{key: key}, nil
 }
 
-// sameSecret compares in constant time: its duration reveals neither a prefix nor the length.
+// sameSecret compares two texts in constant time, so that its duration reveals neither a common prefix nor the length.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
@@ -56,7 +57,7 @@ func githubClaim(header string) (claim, error) {
 	return claim{macs: [][]byte{mac}}, nil
 }
 
-// maxStripeMACs limits the signatures in one header. A sender uses two while it changes its secret.
+// maxStripeMACs limits the number of signatures in a header. A sender uses two while it changes its secret.
 const maxStripeMACs = 4
 
 func stripeClaim(header string, now time.Time) (claim, error) {
@@ -91,7 +92,7 @@ func readMAC(text string) ([]byte, bool) {
 	return mac, err == nil && len(mac) == sha256.Size
 }
 
-// verify checks the body against the claim. It returns the signature and the event of the delivery; see Delivery.
+// verify checks the body against the claim. It returns the fields Signature and Event of Delivery.
 func (h Hook) verify(c claim, body []byte) (signature, event string, err error) {
 	if h.Auth == Bearer {
 		if c.key != "" {
@@ -118,7 +119,8 @@ func (h Hook) verify(c claim, body []byte) (signature, event string, err error) 
 	return "mac " + hex.EncodeToString(want), event, nil
 }
 
-// stripeEvent returns the event's ID in a body. Stripe repeats an unanswered delivery with a new signature.
+// stripeEvent returns the event ID in a body, or "". If Stripe gets no answer, it repeats the event with a new
+// signature.
 func stripeEvent(body []byte) string {
 	var event struct{ ID string }
 	if json.Unmarshal(body, &event) != nil || event.ID == "" {

@@ -1,3 +1,3 @@
-// Package webhook receives the calls of webhooks: it authenticates a delivery, limits its rate and stores a run of the
-// hook's job, which package heartbeat runs.
+// Package webhook receives calls of webhooks. It authenticates each call, limits their rate, and stores a run of the
+// webhook's job. Package heartbeat then runs it.
 package webhook

@@ -23,14 +23,14 @@ type Options struct {
 	Now    func() time.Time
 	NewID  func() string
 	Logger *slog.Logger
-	Poke   func() // makes the scheduler tick; may be nil
+	Poke   func() // makes the scheduler look for new runs; may be nil
 }
 
-// inFlight limits how many deliveries of one hook are stored concurrently. A healthy disk never delays that many.
+// inFlight limits how many deliveries of a hook are being stored at the same time. A healthy disk never needs that
+// many.
 const inFlight = 8
 
-// Handler serves POST /hooks/{name}. It is an http.Handler, safe for concurrent use. MostConns limits how many bodies
-// it reads concurrently.
+// Handler serves POST /hooks/{name}. Safe for concurrent use.
 type Handler struct {
 	opts  Options
 	mux   *http.ServeMux
@@ -39,23 +39,23 @@ type Handler struct {
 
 type hookState struct {
 	Hook
-	prompt []part // template of the job's prompt
+	prompt []part // template of the prompt
 	limit  *rate.Limiter
-	// slots limits the deliveries that are being stored. A delivery takes a slot only when it is complete and
-	// authenticated, so slow and unauthenticated callers take none.
+	// slots limits how many deliveries are being stored; see inFlight. A delivery takes a slot only after it was read
+	// and authenticated, so slow or unauthenticated callers take none.
 	slots    chan struct{}
 	stored   signatures
 	unsigned rejections
 }
 
-// signatures has the signatures of the last stored deliveries, the newest at the end. They identify a repeated
-// delivery without a query of the store.
+// signatures contains the signatures of the last stored deliveries, the newest at the end. With it, the handler
+// recognizes most repeated deliveries without asking the store.
 type signatures struct {
 	mu     sync.Mutex
 	recent []string
 }
 
-// maxRecent limits the signatures in memory.
+// maxRecent limits the number of signatures in memory.
 const maxRecent = 256
 
 func (s *signatures) contain(signature string) bool {
@@ -64,7 +64,7 @@ func (s *signatures) contain(signature string) bool {
 	return slices.Contains(s.recent, signature)
 }
 
-// add adds the signature of a delivery that has one.
+// add adds the signature of a delivery. It ignores an empty one.
 func (s *signatures) add(signature string) {
 	if signature == "" {
 		return
@@ -77,15 +77,15 @@ func (s *signatures) add(signature string) {
 	}
 }
 
-// rejections counts rejected deliveries between two warnings.
+// rejections counts the rejected deliveries since the last warning.
 type rejections struct {
 	mu     sync.Mutex
 	count  int
 	warned time.Time
 }
 
-// add counts a rejection. At most once a minute it returns the number of rejections since the last warning, and true.
-// The caller then logs a warning. The interval prevents a flood from filling the log.
+// add counts a rejection. If the last warning was at least a minute ago, it returns true and the number of rejections
+// since then, and the caller logs a warning. So a flood of calls does not fill the log.
 func (r *rejections) add(now time.Time) (count int, warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,8 @@ func (r *rejections) add(now time.Time) (count int, warn bool) {
 	return count, warn
 }
 
-// New validates the hooks. Pass Jobs to heartbeat.Scheduler.Sync before the first call.
+// New returns a Handler. It returns an error if a hook is invalid. The caller must pass Jobs to
+// heartbeat.Scheduler.Sync before the first request.
 func New(opts Options) (*Handler, error) {
 	if opts.Poke == nil {
 		opts.Poke = func() {}
@@ -125,7 +126,7 @@ func New(opts Options) (*Handler, error) {
 	return h, nil
 }
 
-// Jobs returns the jobs of the hooks, for heartbeat.Scheduler.Sync.
+// Jobs returns the jobs that the hooks start, for heartbeat.Scheduler.Sync.
 func (h *Handler) Jobs() []orchestrator.Job {
 	var jobs []orchestrator.Job
 	for _, hook := range h.opts.Hooks {
@@ -134,11 +135,11 @@ func (h *Handler) Jobs() []orchestrator.Job {
 	return jobs
 }
 
-// ServeHTTP answers a delivery with one of these codes:
-//   - 202: the delivery was stored, or is a repeated event
+// ServeHTTP handles a delivery. It responds with one of these codes:
+//   - 202: the delivery was stored, or its event was stored before
 //   - 401: wrong signature or secret
 //   - 404, 405: unknown hook, or a method other than POST
-//   - 409: replayed signature
+//   - 409: the same signed delivery was received before
 //   - 413: the body is too long
 //   - 429: too many deliveries, or too many waiting runs of the hook
 //   - 503: too many deliveries are being stored, or the hook is paused
@@ -150,7 +151,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// Reject a delivery by its headers, if possible, before reading the body.
+	// Reject a delivery before reading its body if the headers suffice for that.
 	bodyMax := int64(hook.BodyMaxKB) << 10
 	if r.ContentLength > bodyMax {
 		h.respond(w, http.StatusRequestEntityTooLarge)
@@ -199,7 +200,7 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 	run := orchestrator.JobRun{ID: orchestrator.KeyedRun(job, h.opts.NewID()), Job: job,
 		Cause: orchestrator.CauseHook, Due: now,
 		StandsFor: 1, Prompt: compose(hook.Name, hook.prompt, body), Attempt: 1, State: orchestrator.RunWaiting}
-	// The write continues even if the caller disconnects.
+	// Store the delivery even if the caller disconnects.
 	result, err := h.opts.Store.RecordDelivery(context.WithoutCancel(ctx),
 		Delivery{Signature: signature, Event: event, At: now, Run: run})
 	if err != nil {
@@ -237,7 +238,7 @@ func (h *Handler) respond(w http.ResponseWriter, code int) {
 		w.Header().Set("Retry-After", "60")
 	}
 	if code != http.StatusAccepted {
-		w.Header().Set("Connection", "close") // the rest of the body is not read
+		w.Header().Set("Connection", "close") // the rest of the body will not be read
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)

@@ -13,36 +13,41 @@ import (
 	"ductor/orchestrator"
 )
 
-// Auth is the way in which a caller proves that it knows the secret.
+// Auth determines how a caller proves that it knows the secret.
 type Auth string
 
 const (
-	// Bearer is "Authorization: Bearer <secret>". Deliveries with the same Idempotency-Key run once.
+	// Bearer means the header "Authorization: Bearer <secret>". Of several deliveries with the same Idempotency-Key,
+	// only the first runs.
 	Bearer Auth = "bearer"
-	// GitHub is X-Hub-Signature-256: "sha256=" and the HMAC of the body in hex. The same body runs once.
+	// GitHub means the header "X-Hub-Signature-256: sha256=<HMAC of the body in hex>". Of several deliveries with the
+	// same body, only the first runs.
+	//
 	// https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 	GitHub Auth = "github"
-	// Stripe is Stripe-Signature: "t=<unix>,v1=<HMAC of t.body in hex>". The time t must be recent. The same event runs
-	// once. https://docs.stripe.com/webhooks#verify-manually
+	// Stripe means the header "Stripe-Signature: t=<unix>,v1=<HMAC of t.body in hex>". The time t must be recent. Of
+	// several deliveries of the same event, only the first runs.
+	//
+	// https://docs.stripe.com/webhooks#verify-manually
 	Stripe Auth = "stripe"
 )
 
-// Hook is a webhook, POST /hooks/{Name}, and the job that it starts.
+// Hook is a webhook, at POST /hooks/{Name}, and the job that it starts.
 type Hook struct {
 	Name string
 	Caller
 	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, and {{payload.a.b}} for a
-	// part of a JSON body. Each is inserted between fences that tell the agent not to obey it. If the template has no
-	// placeholder, the body follows the template.
+	// part of a JSON body. They are inserted between lines that tell the agent not to obey them. If the template has no
+	// placeholder, the body is added at the end.
 	Job orchestrator.Job
 }
 
-// Caller configures how the caller of a webhook proves its identity, and how much it may send.
+// Caller configures how the caller of a webhook authenticates, and how much it may send.
 type Caller struct {
 	Auth      Auth          `toml:"auth" default:"bearer" check:"bearer|github|stripe"`
 	Secret    secrets.Value `toml:"secret"`
 	BodyMaxKB int           `toml:"body_max_kb" default:"256" check:"1..1024"`
-	PerMinute int           `toml:"per_minute" default:"30" check:"1..6000"` // accepted deliveries
+	PerMinute int           `toml:"per_minute" default:"30" check:"1..6000"` // deliveries that are accepted in a minute
 }
 
 // Check implements config.checker.
@@ -56,7 +61,7 @@ func (c Caller) Check(problem func(key, format string, args ...any)) {
 type HookSettings struct {
 	Caller
 	Prompt string                      `toml:"prompt"`
-	In     orchestrator.ConversationID `toml:",inline"` // zero: the private chat of the owner
+	In     orchestrator.ConversationID `toml:",inline"` // zero means the private chat of the user who set up the bot
 	orchestrator.JobTurn
 	orchestrator.QuietHours
 }
@@ -68,10 +73,10 @@ func (s HookSettings) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Settings configures the webhooks. ductor listens only if there is one.
+// Settings configures all webhooks. Without webhooks, ductor does not listen.
 type Settings struct {
 	Listen string                  `toml:"listen" default:"127.0.0.1:8787"`
-	Remote bool                    `toml:"remote"` // other machines may connect
+	Remote bool                    `toml:"remote"` // whether other machines may connect
 	Hooks  map[string]HookSettings `toml:"hooks"`
 }
 
@@ -81,21 +86,20 @@ const (
 	mostBodyMaxKB    = 1024
 	defaultPerMinute = 30
 	minSecret        = 16              // bytes
-	tolerance        = 5 * time.Minute // maximum clock difference of a Stripe delivery
+	tolerance        = 5 * time.Minute // greatest difference between Stripe's clock and ours
 )
 
-// hookName matches the allowed names, which need no escaping in URLs and IDs.
+// hookName matches valid names of hooks. They need no escaping in URLs and IDs.
 var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
-// withDefaults sets empty fields to their defaults. It also sets the fields of the job that are the same for every
-// hook.
+// withDefaults sets empty fields to their defaults, and the fields of the job that are the same for all hooks.
 func (h Hook) withDefaults() Hook {
 	h.BodyMaxKB, h.PerMinute = cmp.Or(h.BodyMaxKB, defaultBodyMaxKB), cmp.Or(h.PerMinute, defaultPerMinute)
 	h.Job.Name, h.Job.Kind, h.Job.Schedule, h.Job.Overlap = h.Name, orchestrator.JobHook, "", orchestrator.OverlapQueue
 	return h
 }
 
-// check validates a hook with defaults. It does not check the prompt template; see parseTemplate.
+// check validates a hook whose defaults are set. It does not check the prompt's template; see parseTemplate.
 func (h Hook) check() error {
 	switch {
 	case !hookName().MatchString(h.Name):
@@ -112,35 +116,36 @@ func (h Hook) check() error {
 	return nil
 }
 
-// Result is the store's result for a delivery.
+// Result describes how the store handled a delivery.
 type Result string
 
 const (
-	Recorded  Result = "recorded" // the run is stored
-	Repeated  Result = "repeated" // known event with a new signature; the store keeps nothing
-	Replayed  Result = "replayed" // known signature; the store keeps nothing
-	QueueFull Result = "full"     // orchestrator.MostQueuedRuns runs of the hook are waiting
-	Paused    Result = "paused"   // a user has paused the hook's job
+	Recorded  Result = "recorded" // the run was stored
+	Repeated  Result = "repeated" // nothing was stored, because the event is known; the signature is new
+	Replayed  Result = "replayed" // nothing was stored, because the signature is known
+	QueueFull Result = "full"     // nothing was stored, because MostQueuedRuns runs of the hook are waiting
+	Paused    Result = "paused"   // nothing was stored, because a user has paused the hook's job
 )
 
 // Store stores deliveries. internal/store implements it.
 type Store interface {
-	// RecordDelivery atomically stores the run of a delivery with its signature and event. It returns
-	// orchestrator.ErrNoJob for an unknown job. The data is durable when RecordDelivery returns.
+	// RecordDelivery stores the run of a delivery with its signature and event, in one transaction. The data is durable
+	// when RecordDelivery returns. It returns orchestrator.ErrNoJob if the job does not exist.
 	RecordDelivery(ctx context.Context, d Delivery) (Result, error)
-	// PruneDeliveries deletes signatures and events older than before, and returns their number.
+	// PruneDeliveries deletes the signatures and events that are older than before. It returns their number.
 	PruneDeliveries(ctx context.Context, before time.Time) (int64, error)
 }
 
 // Delivery is an authenticated call of a webhook.
 type Delivery struct {
-	Signature string // of exactly this delivery; empty for a bearer
-	Event     string // the sender's event ID or the idempotency key; may be empty
+	Signature string // different for each delivery; empty for Bearer
+	Event     string // the sender's ID of the event, or its Idempotency-Key; may be empty
 	At        time.Time
 	Run       orchestrator.JobRun
 }
 
-// RetentionAge is how long the store keeps signatures and events. After that, a GitHub body can be replayed.
+// RetentionAge is how long the store remembers signatures and events. After that, an old delivery from GitHub could be
+// sent again.
 const RetentionAge = 90 * 24 * time.Hour
 
 var errUnsigned = errors.New("the signature is missing or wrong")

@@ -11,17 +11,17 @@ import (
 	"ductor/cli"
 )
 
-// maxPayload limits the payload at each placeholder, in bytes.
+// maxPayload limits the text for each placeholder, in bytes.
 const maxPayload = 32 << 10
 
-// part is a part of a template: fixed text, or a placeholder for the payload.
+// part is a piece of a template: text, or a placeholder.
 type part struct {
 	text    string
 	payload bool
-	path    []string // path into a JSON payload; empty for all of it
+	path    []string // path of the value in a JSON payload; empty means the whole payload
 }
 
-// parseTemplate parses a prompt with the placeholders {{payload}} and {{payload.a.b}}.
+// parseTemplate parses a prompt that may contain the placeholders {{payload}} and {{payload.a.b}}.
 func parseTemplate(text string) ([]part, error) {
 	var parts []part
 	placeholders := 0
@@ -49,8 +49,8 @@ func parseTemplate(text string) ([]part, error) {
 	return parts, nil
 }
 
-// compose creates the prompt of a delivery. It puts the payload between lines with a random word, which the sender
-// cannot know, and tells the agent not to obey it.
+// compose returns the prompt for a delivery. It puts the payload between lines that contain a random word, so that the
+// sender cannot imitate them, and tells the agent not to obey the payload.
 func compose(hook string, parts []part, body []byte) string {
 	fence := "UNTRUSTED " + rand.Text()
 	var b strings.Builder
@@ -67,7 +67,7 @@ func compose(hook string, parts []part, body []byte) string {
 	return b.String()
 }
 
-// selectPart returns a part of a JSON body as text, or the whole body if path is empty.
+// selectPart returns the value at a path in a JSON body, as text. If path is empty, it returns the whole body.
 func selectPart(body []byte, path []string) string {
 	if len(path) == 0 {
 		return string(body)
@@ -77,7 +77,7 @@ func selectPart(body []byte, path []string) string {
 		return "(the payload is no JSON)"
 	}
 	for _, name := range path {
-		object, _ := v.(map[string]any) // only objects have parts
+		object, _ := v.(map[string]any) // nil if v is not an object
 		part, ok := object[name]
 		if !ok {
 			return "(there is none)"
@@ -94,7 +94,7 @@ func selectPart(body []byte, path []string) string {
 	return string(text)
 }
 
-// removeControls removes control characters and direction marks, which could hide or disguise text.
+// removeControls removes control characters and direction marks, because they could hide or disguise text.
 func removeControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

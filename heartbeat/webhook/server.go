@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// MostConns limits concurrent connections and, with the largest bodies, their memory.
+// MostConns limits the number of connections, and so the memory for their bodies.
 const MostConns = 64
 
-// Limits of a caller. A delivery is small, so a slow caller is an attacker.
+// Limits of a connection. Deliveries are small, so a slow caller is probably an attacker.
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 10 * time.Second
@@ -24,7 +24,7 @@ const (
 	maxHeader     = 16 << 10 // bytes
 )
 
-// ErrNotLoopback means that other machines can reach the address, although Remote is not set.
+// ErrNotLoopback means that other machines could reach the address, although Settings.Remote is false.
 var ErrNotLoopback = errors.New("webhooks listen on this machine only, unless webhooks.remote says otherwise")
 
 // Check implements config.checker.
@@ -42,7 +42,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Listen opens the listener for Serve. The two are separate, so that ductor does not start if the address is in use.
+// Listen returns a listener for Serve. They are separate functions, so that ductor notices at its start if the address
+// is in use.
 func Listen(ctx context.Context, s Settings) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -58,13 +59,13 @@ func Listen(ctx context.Context, s Settings) (net.Listener, error) {
 	return &limitedListener{Listener: l, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
-// Serve serves until ctx is done, and then waits briefly for open requests. It closes l.
+// Serve serves requests until ctx is done. It then waits a short time for open requests, and closes l.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout,
 		MaxHeaderBytes: maxHeader,
 	}
-	server.SetKeepAlivesEnabled(false) // one delivery per connection
+	server.SetKeepAlivesEnabled(false) // a connection is for one delivery
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -82,7 +83,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// limitedListener limits its open connections. For a connection beyond the limit it closes the oldest one, whose
+// limitedListener limits the number of open connections. Beyond the limit, it closes the oldest one, because its
 // delivery should be complete by then.
 type limitedListener struct {
 	net.Listener
@@ -100,8 +101,7 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is the minimum age of a connection that is closed to make room for a new one. The new connection waits
-// until then.
+// connGrace is how old a connection must be before it is closed to make room for a new one. The new one waits for that.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -127,8 +127,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// closeOldest closes the oldest connection if there are too many. If that connection is younger than connGrace,
-// closeOldest returns the time to wait; otherwise it returns 0.
+// closeOldest closes the oldest connection if the limit is reached. If that connection is too young (see connGrace),
+// closeOldest returns how long the caller must wait. Otherwise it returns 0.
 func (l *limitedListener) closeOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (l *limitedListener) closeOldest() time.Duration {
 	if left := connGrace - time.Since(oldest.since); left > 0 {
 		return left
 	}
-	_ = oldest.Conn.Close() // its handler closes it again
+	_ = oldest.Conn.Close() // its handler closes it, too
 	l.open = l.open[1:]
 	return 0
 }

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// version is the protocol version of Call. Any version would do.
+// version is the protocol version that Call uses. The tools do not depend on the version.
 const version = "2025-06-18"
 
-// Call calls a tool and returns the text of its answer. If the tool fails, the error contains its text.
+// Call calls a tool of ductor and returns the text of the answer. If the tool fails, that text is the error.
 func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (string, error) {
 	toRelay, in := io.Pipe()
 	out, fromRelay := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // the scanner below gets this error
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // request then gets this error
 		ended <- err
 	}()
 	defer func() {
@@ -71,7 +71,7 @@ func writeMessage(in io.Writer, message any) error {
 	return nil
 }
 
-// request sends a request and waits for its response.
+// request sends a request and returns the result in the response.
 func request(in io.Writer, answers *bufio.Scanner, id int, method string, params any) (json.RawMessage, error) {
 	if err := writeMessage(in, map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}); err != nil {
 		return nil, err

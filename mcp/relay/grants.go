@@ -19,14 +19,13 @@ import (
 	"ductor/internal/rooted"
 )
 
-// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes tokens by this
-// prefix.
+// grantPrefix is the prefix of the tokens that CreateGrant creates. Package secrets recognizes tokens by it.
 const grantPrefix = "grant_ductor_"
 
 const (
 	grantsFile = "mcp-tokens.json"
 	grantsLock = "mcp-tokens.lock"
-	mostGrants = 32 // tokens
+	mostGrants = 32
 )
 
 // Errors of CreateGrant and RevokeGrant.
@@ -37,12 +36,12 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
 )
 
-// Grant is the stored form of a token. With the token, an MCP client outside of turns can use the tools. Only the
-// client has the token itself.
+// Grant is the stored form of the token of an outside client; see the package comment. Only the client has the token
+// itself.
 type Grant struct {
-	Number  int       `json:"number"` // never reused
+	Number  int       `json:"number"` // unique, and never used again
 	Name    string    `json:"name"`
-	Dir     string    `json:"dir,omitempty"` // where the client works; empty means the configured default
+	Dir     string    `json:"dir,omitempty"` // the client's working directory; empty means the configured default
 	Hash    string    `json:"hash"`
 	Created time.Time `json:"created"`
 }
@@ -52,19 +51,19 @@ type grantFile struct {
 	Tokens []Grant `json:"tokens"`
 }
 
-// Grants lists the tokens of a state directory, the oldest first.
+// Grants lists the grants in a state directory, the oldest first.
 func Grants(dir string) ([]Grant, error) {
 	f, err := readGrants(dir)
 	return f.Tokens, err
 }
 
-// FindGrant returns the stored form of a token. It returns false if the token is forged or revoked.
+// FindGrant returns the grant that belongs to a token. It returns false if the token is forged or was revoked.
 func FindGrant(dir, token string) (Grant, bool, error) {
 	f, err := readGrants(dir)
 	if err != nil {
 		return Grant{}, false, err
 	}
-	for _, t := range f.Tokens { // the time does not depend on the token
+	for _, t := range f.Tokens { // this takes the same time for every token
 		if subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hashGrant(token))) == 1 {
 			return t, true, nil
 		}
@@ -72,7 +71,8 @@ func FindGrant(dir, token string) (Grant, bool, error) {
 	return Grant{}, false, nil
 }
 
-// CreateGrant creates a token with the name and the directory of g, and returns it. ductor cannot return it again.
+// CreateGrant stores a grant with the name and the directory of g, and returns its token. The token cannot be retrieved
+// later.
 func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
 	if !validName(g.Name) {
 		return "", ErrBadName
@@ -92,7 +92,7 @@ func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
 	})
 }
 
-// RevokeGrant deletes a token. Call EndRevoked to end its connections.
+// RevokeGrant deletes a grant. Existing connections with its token continue until EndRevoked is called.
 func RevokeGrant(dir, name string) error {
 	return changeGrants(dir, func(f *grantFile) error {
 		if !slices.ContainsFunc(f.Tokens, named(name)) {
@@ -103,7 +103,7 @@ func RevokeGrant(dir, name string) error {
 	})
 }
 
-// IsGrant reports whether a token looks like a token that CreateGrant returned.
+// IsGrant reports whether a token has the form of the tokens that CreateGrant returns.
 func IsGrant(token string) bool { return strings.HasPrefix(token, grantPrefix) }
 
 func validName(name string) bool {
@@ -116,7 +116,7 @@ func validName(name string) bool {
 
 func named(name string) func(Grant) bool { return func(t Grant) bool { return t.Name == name } }
 
-// hashGrant returns the hash of a token. The hash needs no salt, because a token is random and long.
+// hashGrant returns the hash of a token. It needs no salt, because a token is long and random.
 func hashGrant(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
@@ -136,7 +136,7 @@ func readGrants(dir string) (f grantFile, err error) {
 	return f, nil
 }
 
-// changeGrants changes the file. Another process that changes it at the same time waits.
+// changeGrants calls edit to change the stored grants. A file lock makes other processes wait that change them, too.
 func changeGrants(dir string, edit func(*grantFile) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("change the tokens of MCP clients: %w", err)

@@ -1,6 +1,8 @@
-// Package relay forwards messages between an agent's MCP client and ductor. It reconnects after ductor restarts. It
-// does not use an MCP library, so that the program inside containers stays small. The package also stores the tokens of
-// clients outside of turns.
+// Package relay forwards messages between an MCP client, usually an agent, and the running ductor. It reconnects after
+// ductor restarts. It does not use an MCP library, so that the program in containers stays small.
+//
+// The package also stores the tokens of outside clients. These are MCP clients that do not belong to a turn of an
+// agent, such as an editor.
 package relay
 
 import (
@@ -15,34 +17,35 @@ import (
 	"time"
 )
 
-// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable
-// with the directory of ductor's socket. Verb is the first argument of the program that an agent starts.
+// Verb is the first argument of the program that an agent starts to reach ductor. TokenVar is the environment variable
+// with the token that identifies the agent. DirVar is the environment variable with the directory of ductor's socket.
 const (
 	Verb     = "mcp"
 	TokenVar = "DUCTOR_MCP_TOKEN"
 	DirVar   = "DUCTOR_MCP_DIR"
 )
 
-// Hello is the first line of a connection. After a reconnect, it includes the parameters of the client's initialize
+// Hello is the first line that a relay sends. After a reconnect, it contains the parameters of the client's initialize
 // request, because the client sends that request only once.
 type Hello struct {
 	Token      string          `json:"token"`
-	Secret     string          `json:"secret,omitempty"` // of a client outside of turns; see statesocket.Guard
+	Secret     string          `json:"secret,omitempty"` // only for outside clients; see statesocket.Guard
 	Initialize json.RawMessage `json:"initialize,omitempty"`
-	// Recheck asks ductor to end the connections of revoked tokens and then this connection. A Hello with Recheck is
-	// the only line of its connection.
+	// Recheck asks ductor to end all connections with tokens that were revoked, and then this one. It needs no Token,
+	// and no further lines follow.
 	Recheck bool `json:"recheck,omitempty"`
 }
 
-// Refusal is the only line that ductor sends on a connection that it rejects.
+// Refusal is the only line that ductor sends if it rejects a connection.
 type Refusal struct {
 	Refused string `json:"refused"`
 }
 
 const (
-	// MaxLine limits a message. It exceeds ductor's own limits, so that ductor can answer messages that are too long.
+	// MaxLine limits the length of a message. It is higher than ductor's own limits, so that ductor can respond if a
+	// message is too long.
 	MaxLine = 8 << 20
-	// dialTimeout is how long the relay waits for ductor, and dialPause the pause between attempts.
+	// dialTimeout is how long the relay tries to connect to ductor. dialPause is the pause between two attempts.
 	dialTimeout = 20 * time.Second
 	dialPause   = 100 * time.Millisecond
 
@@ -52,7 +55,7 @@ const (
 // Relay connects one MCP client to ductor.
 type Relay struct {
 	Token  string
-	Secret string // if the client is outside of turns
+	Secret string // Hello.Secret; empty unless the client is an outside client
 	Dial   func(ctx context.Context) (net.Conn, error)
 
 	out struct {
@@ -60,14 +63,14 @@ type Relay struct {
 		io.Writer
 	}
 	mu         sync.Mutex
-	conn       net.Conn                   // nil if not connected
+	conn       net.Conn                   // nil while not connected
 	initialize json.RawMessage            // parameters of the client's initialize request
-	pending    map[string]json.RawMessage // IDs of unanswered requests
+	pending    map[string]json.RawMessage // IDs of requests without a response
 	refused    string
 	readers    sync.WaitGroup
 }
 
-// envelope contains the fields of a message that the relay reads.
+// envelope contains the fields of messages that the relay itself needs.
 type envelope struct {
 	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
@@ -93,10 +96,10 @@ func (r *Relay) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// send forwards a message to ductor. It returns only errors of the client's connection.
+// send forwards a message to ductor. It returns an error only if the client can no longer be reached.
 func (r *Relay) send(ctx context.Context, line []byte) error {
 	var m envelope
-	_ = json.Unmarshal(line, &m) // ductor answers invalid messages
+	_ = json.Unmarshal(line, &m) // if a message is invalid, ductor responds to it
 	for {
 		conn, err := r.connect(ctx)
 		if err != nil && m.Method != "" && len(m.ID) > 0 {
@@ -109,13 +112,13 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 			continue // the connection has just ended
 		}
 		if _, err := conn.Write(append(line, '\n')); err != nil {
-			_ = conn.Close() // receive then answers pending requests
+			_ = conn.Close() // receive then responds to pending requests
 		}
 		return nil
 	}
 }
 
-// expect records a message before it is sent. It returns false if the connection has ended.
+// expect records that a message will be sent on conn. It returns false if conn has ended.
 func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +169,8 @@ func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// receive forwards ductor's messages until the connection ends. Then it answers pending requests with an error. It does
-// not send the requests again, since they may have had an effect.
+// receive forwards ductor's messages until the connection ends. It then responds to pending requests with an error. The
+// relay does not repeat these requests, because they may have had an effect.
 func (r *Relay) receive(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, MaxLine)

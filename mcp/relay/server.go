@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// ServerVerb is the first argument of the program through which agents start the owner's MCP servers.
+// ServerVerb is the first argument of the program that an agent starts to run an MCP server of the user; see
+// StartServer.
 const ServerVerb = "mcp-server"
 
-// ServerVar returns the environment variable through which an agent passes a variable to an MCP server of the owner.
-// The prefix hides the variable from the agent itself: for example, a server's OPENAI_API_KEY would change the account
-// of Codex. A server's name has no underscore, so different variables never get the same name.
+// ServerVar returns the name under which an agent gets a variable for an MCP server of the user. The prefix hides the
+// variable from the agent itself: if a server's OPENAI_API_KEY had its normal name, Codex would use another account.
+// Names of servers contain no underscore, so the result is unique.
 func ServerVar(server, variable string) string {
 	return "DUCTOR_MCP_" + strings.ToUpper(server) + "_" + variable
 }
 
-// StartServer replaces this process by an MCP server of the owner. args are the server's name, its program and the
-// program's arguments. From the agent's environment, the server gets only its own variables and a short list of
-// variables that every program needs. It starts in the root directory: in a project, npx and similar programs prefer
-// the project's code.
+// StartServer replaces this process by an MCP server of the user. args contains the server's name, its program and the
+// program's arguments. The server gets its own variables (see ServerVar), and variables that most programs need. Its
+// working directory is the root directory, because in a project, programs such as npx would prefer the project's code.
 func StartServer(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: " + ServerVerb + " NAME PROGRAM [ARGUMENTS]; agents start it")

@@ -1,5 +1,5 @@
-// Package servers checks the MCP servers that the owner configured for all agents. It checks each server before the
-// first turn that uses the server, so that a turn starts without a server that hangs.
+// Package servers checks the MCP servers that the user configured for all agents. It checks each server before the
+// first turn that would use it. So a turn does not have to wait for a server that does not work.
 package servers
 
 import (
@@ -14,8 +14,8 @@ import (
 	"ductor/lang"
 )
 
-// How long the result of a check is valid. The first turn after that still uses the old result, and starts another
-// check.
+// How long the result of a check is valid, for a server that works and for a broken server. The first turn after that
+// still uses the old result, but starts another check.
 const (
 	usableFor = 15 * time.Minute
 	absentFor = time.Minute
@@ -25,22 +25,22 @@ const (
 type Options struct {
 	Servers map[string]Settings
 	Lookup  Lookup
-	// Place returns the place of servers in an environment.
+	// Place returns where and how servers run in an environment.
 	Place  func(in cli.Sandbox) (Place, error)
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Place is where servers run in an environment.
+// Place describes how servers run in an environment.
 type Place struct {
 	Launcher cli.Launcher
-	Program  []string // the program that starts a server; see relay.StartServer
-	Dir      string   // a directory that exists there
+	Program  []string // command line that starts a server; see relay.StartServer
+	Dir      string   // an existing directory in the environment
 	Env      func(extra map[string]string) []string
-	Offline  bool // servers cannot reach the network
+	Offline  bool // servers have no network access
 }
 
-// Checker checks servers and remembers the results. Safe for concurrent use.
+// Checker checks servers and caches the results. Safe for concurrent use.
 type Checker struct {
 	opts Options
 	life context.Context
@@ -51,21 +51,21 @@ type Checker struct {
 	known map[place]*state
 }
 
-// place is a server in an environment.
+// place identifies a server in an environment.
 type place struct {
 	sandbox cli.Sandbox
 	server  string
 }
 
-// state is the result of the last check of a server in an environment.
+// state is the last result of checking a server in an environment.
 type state struct {
 	checked chan struct{} // closed after the first check
 	running bool
-	problem Problem // of the last check
+	problem Problem
 	at      time.Time
 }
 
-// Problem explains why a server cannot be used; nil if it can.
+// Problem returns a text that explains why a server cannot be used. A nil Problem means that it can.
 type Problem func(in lang.Printer) string
 
 // New returns a Checker. It checks nothing yet.
@@ -83,15 +83,16 @@ func (c *Checker) Close() {
 	c.wg.Wait()
 }
 
-// Check starts the first check of all servers in an environment and does not wait for it.
+// Check starts the first check of all servers in an environment. It does not wait.
 func (c *Checker) Check(in cli.Sandbox) {
 	for name := range c.opts.Servers {
 		c.state(place{in, name})
 	}
 }
 
-// For returns the wanted servers that a request's agent can use, and all other servers with the reasons. It waits for
-// the first check of a server in an environment, and never for later checks.
+// For returns the servers that the agent of a request can use, of those for which wanted returns true. It also returns
+// all other servers, with a reason for the wanted ones. It waits for the first check of a server, but not for later
+// ones.
 func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name string) bool) (given []cli.ToolServer,
 	absent []cli.AbsentServer) {
 	states := map[string]*state{}
@@ -126,7 +127,7 @@ func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name str
 	return given, absent
 }
 
-// state returns the state of a server, and starts a check if there was no check or its result is too old.
+// state returns the state of a server. It starts a check unless the last result is still valid.
 func (c *Checker) state(p place) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +159,7 @@ func (c *Checker) check(p place, s *state) {
 	}
 }
 
-// server returns a server's configuration for agents in an environment, or the reason why they cannot use the server.
+// server returns the configuration that agents in an environment need to use a server, or the reason why they cannot.
 func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 	settings := c.opts.Servers[p.server]
 	server, missing := settings.server(p.server, c.opts.Lookup)
@@ -172,7 +173,7 @@ func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 		return server, func(in lang.Printer) string { return in.Text("servers.no-place") }
 	case settings.URL != "" && at.Offline:
 		return server, func(in lang.Printer) string { return in.Text("servers.offline") }
-	case settings.Loopback() && p.sandbox != "": // in a sandbox, a loopback address leads to another server
+	case settings.Loopback() && p.sandbox != "": // a loopback address leads to another machine there
 		return server, func(in lang.Printer) string { return in.Text("servers.loopback") }
 	case settings.URL == "":
 		server.Path = at.Program[0]

@@ -12,30 +12,30 @@ import (
 	"ductor/lang"
 )
 
-// Limits of a server.
+// Limits of a server's answers.
 const (
-	maxTools = 128 // models accept no more, and each takes room in the context
+	maxTools = 128 // models accept no more, and each tool takes space in the context
 	maxBytes = 8 << 20
 )
 
-// version is the protocol version; every agent supports it.
+// version is a protocol version that every agent supports.
 const version = "2025-06-18"
 
-// Problems without details.
+// Problems that have no parameters.
 func noStart(in lang.Printer) string     { return in.Text("servers.no-start") }
 func ended(in lang.Printer) string       { return in.Text("servers.ended") }
 func garbage(in lang.Printer) string     { return in.Text("servers.garbage") }
 func unreachable(in lang.Printer) string { return in.Text("servers.unreachable") }
 
-// connection is a server that is being checked.
+// connection is a connection to a server that is being checked.
 type connection struct {
 	transport sdk.Transport
-	why       func() Problem // explains a failure that is not a timeout
-	release   func()         // ends everything that the check started
+	why       func() Problem // returns the problem if a check fails for another reason than a timeout
+	release   func()         // ends everything that the check has started
 }
 
-// Probe checks whether a server answers in an environment, and how many tools it offers. The caller calls release,
-// which ends everything that the check started.
+// Probe checks that a server answers in an environment, and does not have too many tools. The caller must call release,
+// which ends everything that the check has started.
 func (c *Checker) Probe(ctx context.Context, in cli.Sandbox, name string) (problem Problem, release func()) {
 	server, problem := c.server(place{in, name})
 	if problem != nil {
@@ -90,7 +90,7 @@ func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolSe
 	return conn, nil
 }
 
-// output reads the output of a program and records whether it has ended.
+// output reads the output of a program, and records when it has ended.
 type output struct {
 	from  io.Reader
 	ended atomic.Bool
@@ -105,7 +105,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask counts the tools that a server offers. It stops once they exceed maxTools.
+// ask returns the number of tools that a server has. It stops counting after maxTools.
 func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "ductor", Version: "1"}, nil)
 	session, err := client.Connect(ctx, conn.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -115,7 +115,7 @@ func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	end := conn.release
 	conn.release = func() {
 		end()
-		_ = session.Close() // its connection may be closed already
+		_ = session.Close() // the connection may be closed already
 	}
 	if caps := session.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
 		return 0, nil
@@ -133,11 +133,10 @@ func (conn *connection) ask(ctx context.Context) (tools int, err error) {
 	}
 }
 
-// requests is the HTTP transport to a server. It adds the configured headers to requests, and limits the size of
-// responses.
+// requests sends HTTP requests to a server. It adds the configured headers, and limits the size of responses.
 type requests struct {
 	headers map[string]string
-	status  atomic.Int64 // of the last response; 0 for none
+	status  atomic.Int64 // status of the last response; 0 before the first
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -158,8 +157,8 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// connectHTTP returns a connection to a server with a URL. It follows no redirect, because the headers are meant for
-// this server alone.
+// connectHTTP returns a connection to a server that has a URL. It follows no redirects, because only this server may
+// see the headers.
 func connectHTTP(server cli.ToolServer) *connection {
 	sent := &requests{headers: server.HeadersBy(server.Value)}
 	client := &http.Client{Transport: sent, CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -13,19 +13,20 @@ import (
 	"ductor/mcp/relay"
 )
 
-// Settings configures one MCP server: a program that speaks MCP on its standard input and output, or a URL.
+// Settings configures an MCP server. It is either a program that speaks MCP on its standard input and output, or a URL.
 type Settings struct {
 	Command string   `toml:"command" check:"program"`
 	Args    []string `toml:"args"`
 	URL     string   `toml:"url" check:"url" example:"https://mcp.example.org/mcp"`
-	Headers []string `toml:"headers"` // sent with each request, as "Name: value"; ${NAME} inserts a variable of Env
-	Env     []string `toml:"env"`     // "NAME" of a variable from Lookup, or "NAME=value"
-	// Timeout limits how long ductor waits for an answer when it checks the server.
+	Headers []string `toml:"headers"` // "Name: value", sent with each request; ${NAME} stands for a variable in Env
+	Env     []string `toml:"env"`     // "NAME=value", or "NAME" for a variable whose value Lookup returns
+	// Timeout is how long a server may take to answer when ductor checks it.
 	Timeout time.Duration `toml:"timeout" default:"10s" check:"1s..2m"`
 }
 
-// CheckName returns an error if a server must not have a name. A name has only letters and digits: each agent joins the
-// names of server and tool in its own way, and no joined name may equal a tool of ductor.
+// CheckName returns an error if a server may not have this name. Names consist of letters and digits. The reason is
+// that each agent combines the names of a server and a tool in its own way, and the result must not equal a name of
+// ductor's own tools.
 func CheckName(name string) error {
 	switch {
 	case !serverName().MatchString(name):
@@ -75,7 +76,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	s.checkHeaders(problem)
 }
 
-// checkHeaders rejects headers that cannot be sent, and headers that contain a secret.
+// checkHeaders reports headers that are invalid or contain a secret.
 func (s Settings) checkHeaders(problem func(key, format string, args ...any)) {
 	named := func(variable string) bool {
 		return slices.ContainsFunc(s.Env, func(entry string) bool {
@@ -107,11 +108,11 @@ func secretHeader(name string) bool {
 		secretWord().MatchString(name)
 }
 
-// checkURL rejects secrets in a URL: some agents show the URL on their command line.
+// checkURL reports secrets in the URL, because some agents show it on their command line.
 func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return // the check "url" of the field reports this error
+		return // the field's own check reports this
 	}
 	secret := u.User != nil
 	for name := range u.Query() {
@@ -122,16 +123,17 @@ func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Loopback reports whether the server listens on this machine only.
+// Loopback reports whether the server is on this machine.
 func (s Settings) Loopback() bool { return cli.OnThisMachine(s.URL) }
 
-// Lookup returns the value of a server's variable: a key that the owner stored for the server, or a variable of ductor.
+// Lookup returns the value of a variable for a server: a secret that the user stored for the server, or a variable of
+// ductor's own environment.
 type Lookup func(server, variable string) (value string, ok bool)
 
-// minSecret is the minimum length of a secret, in bytes.
+// minSecret is the length in bytes from which Secrets treats a value as a secret.
 const minSecret = 8
 
-// Secrets returns the values that the server gets from Lookup. Callers remove them from texts.
+// Secrets returns the secrets that the server gets from lookup. Callers remove them from texts.
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
@@ -142,8 +144,8 @@ func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	return all
 }
 
-// server returns the server's configuration for agents, without the program that starts it. missing is the name of a
-// variable without a value, or "".
+// server returns the server's configuration for agents, but without the program that starts it. If a variable has no
+// value, missing is its name.
 func (s Settings) server(name string, lookup Lookup) (server cli.ToolServer, missing string) {
 	values := map[string]string{}
 	for _, entry := range s.Env {
