@@ -170,7 +170,7 @@ func (p *sandboxedDaemon) checkForgetsConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer envs.Close()
-	homes := envs.HomeShelf()
+	homes := envs.HomesDataset()
 	homes.InUse = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	gone, err := homes.Trim(p.soon(), heartbeat.Cutoff{Before: homes.InUse()})
 	if err != nil || gone.Items != 2 {

@@ -95,8 +95,8 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		t.Errorf("the task ran %s", got)
 	}
 	town.stop()
-	town.forgets(t, "containers", (*environment.Environments).ContainerShelf, 1, 3_000_000)
-	town.forgets(t, "homes of sessions, which only a container can see", (*environment.Environments).HomeShelf, 2, 1)
+	town.forgets(t, "containers", (*environment.Environments).ContainersDataset, 1, 3_000_000)
+	town.forgets(t, "homes of sessions, which only a container can see", (*environment.Environments).HomesDataset, 2, 1)
 }
 
 // forgets prunes a shelf to almost nothing, as if hours later, and checks the number and the bytes of the removed
