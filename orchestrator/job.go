@@ -93,6 +93,7 @@ type QuietHours struct {
 	QuietPolicy string `toml:"quiet_policy" default:"hold" check:"hold|skip"`
 }
 
+// Check implements config.checker.
 func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
 		problem("zone", "%q is no time zone such as Europe/Paris", q.Zone)
@@ -106,6 +107,7 @@ type Hours struct {
 	QuietTo   string `toml:"quiet_to"`
 }
 
+// Check implements config.checker.
 func (h Hours) Check(problem func(key, format string, args ...any)) {
 	for key, at := range map[string]string{"quiet_from": h.QuietFrom, "quiet_to": h.QuietTo} {
 		_, err := time.Parse("15:04", at)
@@ -136,6 +138,7 @@ type JobTurn struct {
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 
+// Check implements config.checker.
 func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 	if t.Agent == "" && (t.Model != "" || t.Effort != "") {
 		problem("agent", "model and effort belong to an agent; name that agent here")

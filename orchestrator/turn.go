@@ -37,6 +37,7 @@ func (a Attachment) String() string {
 	return fmt.Sprintf("[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
 }
 
+// Paths returns the path of each file.
 func Paths(files []Attachment) []string {
 	var paths []string
 	for _, f := range files {

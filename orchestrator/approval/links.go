@@ -200,8 +200,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns all words that could be paths. For a plain command these are all its words, including the program. For a
-// tool that reads a file it is that file.
+// wordsOf returns all words that could be paths. For a plain command these are all its words, including the program.
+// For a tool that reads a file it is that file.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")
