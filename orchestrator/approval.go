@@ -78,8 +78,8 @@ type Decision struct {
 	By     PersonID // the user who decided; 0 if no user did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
 	Reason string   // one sentence; may be empty
-	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If one of
-	// the questions has Secret set, the store does not contain the answers.
+	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If a
+	// question has Secret set, the store does not contain the answers.
 	Answers [][]string
 	Decided time.Time // zero while open
 }

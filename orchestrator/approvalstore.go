@@ -55,7 +55,8 @@ type ApprovalStore interface {
 
 	// RulesOf lists the rules of a conversation and of all its sessions, oldest first.
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
-	// RevokeRule deletes a rule of a conversation and writes an audit entry. It returns false if there is no such rule.
+	// RevokeRule deletes a rule of a conversation and writes an audit entry. It returns false if the conversation has
+	// no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
 	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
 	// request for that tool call.

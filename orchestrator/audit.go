@@ -71,7 +71,7 @@ type Spent struct {
 	Took         time.Duration
 }
 
-// UsageGroup selects by what a usage summary groups: days, agents, users and so on.
+// UsageGroup selects the groups of a usage summary: days, agents, users and so on.
 type UsageGroup string
 
 // UsageGroup values.
@@ -107,7 +107,7 @@ type UsageQuery struct {
 	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope names what a budget limits: everything, "user 7" or "job backup".
+// BudgetScope names the scope of a budget: "all", "user 7" or "job backup".
 type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.

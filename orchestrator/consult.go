@@ -38,7 +38,7 @@ type ConsultQuestion struct {
 // only their names.
 type ContextFiles struct {
 	Files    []Attachment
-	Contents string // text to put before the question; it ends in an empty line; empty if there are no files
+	Contents string // text to put before the question; it ends in an empty line; empty without files
 }
 
 // ConsultAnswer is a model's answer.
@@ -72,7 +72,7 @@ type Work struct {
 	For          ActiveTurn
 	Role         string         // the name of the configured role that the agent gets; empty for none
 	Instructions string         // text for the agent's system prompt, for example the text of Role
-	Tools        []cli.ToolList // lists of allowed and forbidden tools, which apply in addition to those of the turn
+	Tools        []cli.ToolList // allowed and forbidden tools, in addition to the turn's own lists
 }
 
 // Limits of a GroupQuestion.
@@ -119,9 +119,9 @@ type Consults interface {
 	//   - ErrTooManyConsults: too many questions run at the same time
 	//   - side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
-	// Group asks several models in parallel, round by round, and then asks one of them for a conclusion. It calls step
-	// for each answer, never concurrently. If fewer than two models answer in a round, it returns the answers that it
-	// has and ErrNoGroup.
+	// Group asks several models in parallel, round by round, and then asks a model for a conclusion. It calls step for
+	// each answer, never concurrently. If fewer than two models answer in a round, it returns the answers that it has
+	// and ErrNoGroup.
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
 	// Estimate predicts the cost of a group question from the prices of its models, as far as the prices are known.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
@@ -140,10 +140,9 @@ type ConsultStore interface {
 	// to the totals of the session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of this kind in a session. If id is empty, it searches all sessions of the
-	// conversation. If there is no entry of this kind, it returns the newest entry of any kind except a turn. If there
-	// is none either, it returns ErrNoConsult.
+	// conversation. If no entry has this kind, it returns the newest entry of any kind except a turn, or ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
-	// See Store for SetAgentSession and EntriesAfter.
+	// SetAgentSession and EntriesAfter are methods of Store; see there.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 }

@@ -49,7 +49,7 @@ func (id ConversationID) UploadFolder() string {
 // PersonID is the ID of a Telegram user.
 type PersonID int64
 
-// Conversation holds what users chose in one conversation.
+// Conversation holds the choices that users made in a conversation.
 type Conversation struct {
 	ID         ConversationID
 	Session    SessionID // the current session; empty before the first turn
@@ -71,7 +71,7 @@ type Conversation struct {
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
 	Accounts cli.Accounts // the chosen account of each agent, in all environments
-	Busy     BusyMode     // what happens with a prompt that arrives while a turn runs; empty means BusyQueue
+	Busy     BusyMode     // for prompts that arrive while a turn runs; empty means BusyQueue
 	Notify   NotifyMode
 	Think    ThinkMode
 	// Display applies to the whole chat. ductor reads it only from the chat's main topic.
@@ -173,7 +173,7 @@ const (
 	MostBypass    = 24 * time.Hour
 )
 
-// BusyMode selects what ductor does with a prompt that arrives while a turn runs.
+// BusyMode selects how ductor handles a prompt that arrives while a turn runs.
 type BusyMode string
 
 // BusyMode values. BusyQueue is the default. If ductor cannot apply one of the other modes, it queues the prompt.
@@ -212,11 +212,11 @@ type Projects interface {
 	// moves to the main worktree. RemoveWorktree returns one of these errors:
 	//   - ErrDirtyWorktree: the worktree has uncommitted changes, and changes is KeepChanges
 	//   - ErrStillOpen: a turn of the conversation runs in the worktree
-	//   - ErrNoProject: there is no such worktree
+	//   - ErrNoProject: the worktree does not exist
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 
-// Changes selects what happens to uncommitted changes.
+// Changes selects whether uncommitted changes may be lost.
 type Changes string
 
 // Changes values.

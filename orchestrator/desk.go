@@ -35,7 +35,7 @@ func (p Press) Precedes(t Turn) bool {
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
 }
 
-// Receipt reports what ductor did with a new prompt.
+// Receipt reports how ductor handled a new prompt.
 type Receipt struct {
 	Turn  cli.TurnID // the new turn; for ActionDrop, the turn from whose card ductor removes the button
 	Ahead int        // number of turns before the new one, including the running turn; 0 means that it runs now
@@ -45,7 +45,7 @@ type Receipt struct {
 	At   time.Time // when the prompt will run, if a job runs it later; otherwise zero
 }
 
-// AbortReport describes what an abort has ended.
+// AbortReport describes the effects of an abort.
 type AbortReport struct {
 	Running bool // a turn was running, and ductor aborts it
 	Dropped int  // number of turns removed from the queue
@@ -87,7 +87,7 @@ type Subject struct {
 	Text   string // the whole answer
 }
 
-// Status describes a conversation for /status: what users chose, and what is running.
+// Status describes a conversation for /status: the choices of its users, and its running and waiting turns.
 type Status struct {
 	Conversation ConversationID
 	Agent        cli.Agent
@@ -99,7 +99,7 @@ type Status struct {
 	Sandbox      cli.Sandbox // the sandbox of the next turn; empty means this host
 	Role         string
 	Settings     Settings
-	Session      Session // the current session; zero if there is none yet
+	Session      Session // the current session; zero before the first turn
 	Running      *RunningTurn
 	Queue        int        // number of waiting turns
 	Live         cli.Living // running agents of all conversations
@@ -179,7 +179,7 @@ type ProjectPolicy struct {
 	Bounds        Bounds `toml:",inline"`
 }
 
-// AccountChoice is what a user can choose with /account.
+// AccountChoice contains the accounts from which users choose with /account.
 type AccountChoice struct {
 	Agent   cli.Agent
 	Account cli.Account         // the current choice

@@ -52,7 +52,7 @@ type Files interface {
 	// are the roots of all projects. Otherwise the only root is the working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
 	// OfChat returns the place in which a user may use the file at path. A relative path starts in the working
-	// directory of the chat's next turn. The environment is the one that contains path.
+	// directory of the chat's next turn. The environment is the sandbox that contains path, or this host.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
 	// Read reads a file. A binary file that contains a secret is an error.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)

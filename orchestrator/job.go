@@ -13,7 +13,7 @@ import (
 // JobID identifies a job and never changes.
 type JobID string
 
-// JobKind selects what starts the runs of a job.
+// JobKind is the trigger of a job's runs.
 type JobKind string
 
 // JobKind values. The store contains these strings, so they must not change.
@@ -38,22 +38,22 @@ const (
 	SharedSession = "shared" // the current session of the conversation
 )
 
-// Values of Job.Missed. They select what happens with runs that were due while ductor was not running. MissedOnce is
-// the default.
+// Values of Job.Missed. They select how to handle runs that were due while ductor was not running. MissedOnce is the
+// default.
 const (
 	MissedSkip = "skip" // none of them runs
 	MissedOnce = "once" // one run replaces all of them
 	MissedAll  = "all"  // each of them runs, one after the other
 )
 
-// Values of Job.Overlap. They select what happens with a run that is due while an earlier run of the same job has not
+// Values of Job.Overlap. They select how to handle a run that is due while an earlier run of the same job has not
 // ended. OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
 	OverlapQueue = "queue" // the run waits, unless MostQueuedRuns already wait; then it is skipped
 )
 
-// Values of Job.QuietPolicy. They select what happens with a run that is due in quiet hours. QuietHold is the default.
+// Values of Job.QuietPolicy. They select how to handle a run that is due in quiet hours. QuietHold is the default.
 const (
 	QuietHold = "hold" // the run waits until the quiet hours end
 	QuietSkip = "skip"
@@ -159,7 +159,7 @@ type JobStatus struct {
 	JobResult
 	Runs    int     // number of ended runs, not counting skipped ones
 	CostUSD float64 // cost of all runs
-	Last    *JobRun // the latest run that ended or was skipped; nil if there is none
+	Last    *JobRun // the latest run that ended or was skipped; nil before the first
 	Open    int     // number of waiting and running runs
 }
 

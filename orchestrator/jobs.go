@@ -39,7 +39,7 @@ type Jobs interface {
 	CheckJob(j Job) (JobStatus, error)
 
 	// AddJob stores a job. If a job with this ID exists, AddJob changes nothing and returns no error. It returns a
-	// *BadJob if the job is invalid, and ErrJobsFull if there are too many jobs.
+	// *BadJob if the job is invalid, and ErrJobsFull if the conversation has too many jobs.
 	AddJob(ctx context.Context, j Job) (JobStatus, error)
 	// EditJob calls change with a job, stores the result and computes the next run. It stores nothing and returns an
 	// error in these cases:

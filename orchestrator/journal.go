@@ -58,9 +58,9 @@ type Inbox interface {
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 }
 
-// CardStore stores what messages show. The key is the ID of a turn, or another name for a message with buttons.
+// CardStore stores the contents of messages. The key is the ID of a turn, or another name for a message with buttons.
 type CardStore interface {
-	// SaveCard stores what the message of a turn shows after the turn has ended.
+	// SaveCard stores the content that the message of a turn shows after the turn has ended.
 	SaveCard(ctx context.Context, turn string, content []byte) error
 	// LoadCard returns the content that SaveCard stored, or nil.
 	LoadCard(ctx context.Context, turn string) (content []byte, err error)
@@ -71,9 +71,9 @@ type MessageStore interface {
 	// SaveMessage stores a message and replaces the message with the same key. The message survives if the process is
 	// killed. A power failure may lose it only if it has the state Sending and no Content.
 	SaveMessage(ctx context.Context, m Message) error
-	// FindMessage returns the message with a key. If there is none, the State of the result is empty.
+	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.
 	FindMessage(ctx context.Context, key string) (Message, error)
-	// MessageAt returns the message with a Telegram message ID. If there is none, the State of the result is empty.
+	// MessageAt returns the message with a Telegram message ID. For an unknown ID, the State of the result is empty.
 	MessageAt(ctx context.Context, in ConversationID, id int) (Message, error)
 	// MessagesOf lists the messages of a turn, in the order in which they were created.
 	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
@@ -141,7 +141,7 @@ type Message struct {
 type DiskState string
 
 // DiskState values. While the disk is full, the store rejects writes until RetryDisk finds free space. After another
-// disk error it rejects all writes until a restart, because nobody knows which data was written.
+// disk error it rejects all writes until a restart, because it is unknown which data was written.
 const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"

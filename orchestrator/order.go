@@ -66,7 +66,7 @@ type Purpose struct {
 type CardStyle struct {
 	// Quote makes the card a reply to the message with the prompt, because several prompts were waiting.
 	Quote bool `json:"quote,omitempty"`
-	// Then is a sentence that explains, below a failure, what happens next. Empty means none.
+	// Then is a sentence below a failure about the next step. Empty means none.
 	Then  string    `json:"then,omitempty"`
 	Think ThinkMode `json:"think,omitempty"` // whether the card shows reasoning; empty means the configured default
 
@@ -94,7 +94,7 @@ func OnlyWord(answer, word string) bool {
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))
 }
 
-// NeedNoMessage reports whether the chat need not show an outcome, because there is nothing new to report.
+// NeedNoMessage reports whether the chat need not show an outcome, because the outcome contains nothing new.
 func (w Wants) NeedNoMessage(o Outcome) bool {
 	return o.State == TurnDone && (OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == Digest(o.Text))
 }

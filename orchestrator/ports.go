@@ -18,8 +18,8 @@ type Store interface {
 	QueueStore
 	StepStore
 
-	// Conversation returns what users chose in a conversation: agent, model, mode and directory. If they chose nothing,
-	// only the ID of the result is set.
+	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. Without any
+	// choices, only the ID of the result is set.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores all fields of c, and adds the given entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
@@ -34,7 +34,7 @@ type Store interface {
 
 	// CreateSession stores s and makes s the current session of its conversation.
 	CreateSession(ctx context.Context, s Session) error
-	// Session returns a session, or ErrNoSession for an unknown ID.
+	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// See SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
@@ -42,8 +42,8 @@ type Store interface {
 	TitleSession(ctx context.Context, id SessionID, from, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores which session of its own an agent uses for a session of ductor. If own.ID is empty, it
-	// deletes that record.
+	// SetAgentSession records which agent session belongs to a session of ductor. If own.ID is empty, it deletes the
+	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also deletes the records of
@@ -62,8 +62,8 @@ type Store interface {
 	// be running, or it must have the state TurnSteered and not be delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
-	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. The turn
-	//     may be one that StartTurn has not stored yet. running may be empty. A power failure may undo the mark.
+	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. StartTurn
+	//     need not have stored the turn yet. running may be empty. A power failure may undo the mark.
 	//   - It changes the turns in queued to cancelled.
 	//   - It marks the updates of the abort as handled.
 	//

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Action is a button below a turn that did not succeed. A user can choose one of the actions that run the prompt again,
-// and only once. ActionLogIn and ActionDrop do not run it. The store contains these strings.
+// Action is a button below a turn that did not succeed. Most actions run the prompt again; a user can choose only one
+// of these, and only once. ActionLogIn and ActionDrop do not run the prompt. The store contains these strings.
 type Action string
 
 // Action values.
@@ -38,7 +38,7 @@ func (a Action) Account() (cli.Account, bool) {
 	return cli.Account(account), ok
 }
 
-// Recovery describes what a user can do after a turn that did not succeed.
+// Recovery describes the actions that ductor offers after a turn that did not succeed.
 type Recovery struct {
 	Kind  cli.FailureKind `json:"kind,omitempty"`   // the kind of failure; empty if the turn was interrupted
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
@@ -51,7 +51,7 @@ type Recovery struct {
 // Repeatable returns a Recovery that only offers to run the prompt again.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic selects what ductor does, without asking a user, after a turn failed before its agent ran anything.
+// Automatic is ductor's reaction to a turn that failed before its agent ran anything. ductor does not ask a user first.
 type Automatic string
 
 // Automatic values.
@@ -61,10 +61,10 @@ const (
 	// AutomaticRetries runs the turn a few more times. It pauses before each of them; the user can end the pause.
 	AutomaticRetries    Automatic = "retries"
 	AutomaticSubstitute Automatic = "substitute" // runs the turn with another agent, which the configuration names
-	AutomaticConfigured Automatic = "configured" // does what LimitPolicy selects
+	AutomaticConfigured Automatic = "configured" // reacts as LimitPolicy selects
 )
 
-// LimitPolicy selects what ductor does with a prompt if the agent has reached a usage limit.
+// LimitPolicy selects how ductor handles a prompt if the agent has reached a usage limit.
 type LimitPolicy string
 
 // LimitPolicy values. LimitAsk is the default.
@@ -74,10 +74,10 @@ const (
 	LimitHandOff LimitPolicy = "handoff" // runs the prompt with another agent, which the configuration names
 )
 
-// Remedy is what ductor does and offers after one kind of failure.
+// Remedy is ductor's reaction to one kind of failure, and the buttons that it offers.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // buttons to offer; the caller removes those that are impossible for the turn
+	Offer     []Action // buttons to offer; the caller removes impossible actions
 }
 
 // RemedyOf returns the remedy for a kind of failure.

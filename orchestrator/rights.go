@@ -27,8 +27,8 @@ const (
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions of a turn: what its agent may do without asking a user. The store contains them with the
-// turn. If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
+// Rights are the permissions that the agent of a turn has without asking a user. The store contains them with the turn.
+// If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
 type Rights struct {
 	Of RightsOf
 	// Mode has two uses. For RightsOfJob it is the permission mode; if it is empty, the stricter of the configured
@@ -188,7 +188,7 @@ type Invitation struct {
 
 // UserStore stores users who joined, and open invitations. internal/store implements it.
 type UserStore interface {
-	// JoinedUser returns a user who accepted an invitation. It returns false if there is no such user.
+	// JoinedUser returns a user who accepted an invitation, or false.
 	JoinedUser(ctx context.Context, id PersonID) (JoinedUser, bool, error)
 	// JoinedUsers lists the users who accepted an invitation, the earliest first.
 	JoinedUsers(ctx context.Context) ([]JoinedUser, error)
@@ -202,12 +202,11 @@ type UserStore interface {
 	UserGreeted(ctx context.Context, id PersonID) error
 	// Invite stores an invitation and adds the audit entry.
 	Invite(ctx context.Context, i Invitation, audit AuditEntry) error
-	// Invitations lists the invitations that are still valid at a time, oldest first. It deletes those that have
-	// expired.
+	// Invitations lists the invitations that are still valid at a time, oldest first. It deletes expired invitations.
 	Invitations(ctx context.Context, at time.Time) ([]Invitation, error)
 	// CloseInvitations deletes all open invitations.
 	CloseInvitations(ctx context.Context) error
-	// Join deletes the invitation with this hash and stores the user who accepted it. It returns false if there is no
-	// such invitation.
+	// Join deletes the invitation with this hash and stores the user who accepted it. It returns false if no invitation
+	// has this hash.
 	Join(ctx context.Context, hash []byte, u JoinedUser, audit AuditEntry) (bool, error)
 }

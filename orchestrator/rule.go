@@ -21,7 +21,7 @@ const (
 	RuleEdits  RuleKind = "edits" // Value is a directory; agents may edit files below it, except hidden ones
 )
 
-// Rule allows requests like one that a user allowed before. It applies to one tool of one agent in one conversation.
+// Rule allows requests that are similar to an allowed request. It applies to one tool of one agent in one conversation.
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
@@ -39,7 +39,7 @@ type Rule struct {
 	Created time.Time
 }
 
-// Permissions describes what the agents of a conversation may do without asking.
+// Permissions describes the actions that the agents of a conversation may do without asking.
 type Permissions struct {
 	Mode cli.PermissionMode
 	// BypassUntil is the end of the conversation's bypass. It is zero if no bypass is active.

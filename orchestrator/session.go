@@ -26,7 +26,7 @@ type Session struct {
 	Created  time.Time
 	Used     time.Time // when the last turn ended
 	Totals   Totals
-	Newest   int64 // number of the newest entry; 0 if there is none
+	Newest   int64 // number of the newest entry; 0 without entries
 	Pinned   bool  // listed before sessions that are not pinned
 	Archived bool  // listed only if a user asks for archived sessions
 	// AgentSessions records which session of its own each agent uses in each environment. An agent's session exists in
@@ -118,14 +118,14 @@ func CheckSessionName(name string) error {
 
 // SessionNames finds sessions by their names. internal/store implements it.
 type SessionNames interface {
-	// Session returns a session, or ErrNoSession for an unknown ID.
+	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// OwnSession returns the session with this name in a conversation, or "".
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
 }
 
-// FindSession returns the session of a conversation with this ID or, if there is none, with this name. For sessions of
-// other conversations it returns ErrNoSession, so that callers cannot find out whether they exist.
+// FindSession returns the session of a conversation with this ID, or else with this name. For sessions of other
+// conversations it returns ErrNoSession, so that callers cannot find out whether they exist.
 func FindSession(ctx context.Context, names SessionNames, in ConversationID, idOrName string) (Session, error) {
 	s, err := names.Session(ctx, SessionID(idOrName))
 	if err == nil && s.Conversation == in || err != nil && !errors.Is(err, ErrNoSession) {
@@ -159,7 +159,7 @@ type FoundSession struct {
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // if it has a Conversation, search these sessions instead of those of the conversation
+	Scope         SessionScope // if its Conversation is set, search these sessions instead
 	Elsewhere     PersonID     // if not 0, search this user's sessions in all other conversations instead
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
@@ -171,8 +171,8 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: first pinned ones, then the most recently used. It returns true as more if there are
-	// more sessions than the limit.
+	// FindSessions lists sessions: first pinned ones, then the most recently used. more is true if the list reached the
+	// limit.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
@@ -255,7 +255,7 @@ type Sessions interface {
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
 	// Terminal returns a shell command that continues the current session in a terminal, and the agent of that session.
 	// It closes the agent's process, so that the terminal can use the session. The next prompt in the chat continues
-	// with what happened in the terminal. Terminal returns ErrNoSession if no agent has started a session, and
+	// from the state that the terminal left. Terminal returns ErrNoSession if no agent has started a session, and
 	// errors.ErrUnsupported if the agent cannot continue a session in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.

@@ -99,7 +99,7 @@ type Turn struct {
 	Session SessionID  // empty until the turn starts, if the conversation had no session yet
 	Again   cli.TurnID // an earlier turn whose prompt this turn repeats; empty for none
 	Prompt  Prompt
-	Wants   Wants // settings of an Order, which replace those of the conversation
+	Wants   Wants // settings of an Order, which replace the conversation's
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID
@@ -173,7 +173,7 @@ type Helper struct {
 	ToolLists []cli.ToolList // lists of allowed and forbidden tools; all of them apply
 }
 
-// Ending is what the chat shows below the answer of a turn.
+// Ending contains the facts that the chat shows below the answer of a turn.
 type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
 	Short    string       `json:"short,omitempty"` // the shortened answer that the chat shows, if the answer is long

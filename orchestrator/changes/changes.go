@@ -64,7 +64,7 @@ func New(o Options) *Service {
 	return &Service{opts: o, watches: map[cli.TurnID]*watch{}, life: life, end: end}
 }
 
-// Attach sets what is constructed after the Service.
+// Attach sets the components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
 // Close waits for work in the background. All turns must have ended. When ctx is done, it cancels the work.

@@ -32,7 +32,7 @@ type watch struct {
 	writes writes
 	from   int64 // value of Service.order when the turn started
 	to     int64 // value of Service.order when the turn ended; 0 while it runs
-	// shared is the conversation of another turn that wrote at the same time. It is nil if there was none.
+	// shared is the conversation of another turn that wrote at the same time. It is nil if no other turn did.
 	shared *orchestrator.ConversationID
 }
 

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// writes records what a turn may have written.
+// writes records whether and when a turn may have written files.
 type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // running tools that may write; false while a tool waits for permission

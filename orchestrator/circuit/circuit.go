@@ -87,7 +87,7 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict is what the end of a turn shows about the agent.
+// verdict classifies the end of a turn by its meaning for the agent.
 type verdict int
 
 const (
@@ -149,8 +149,7 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All returns what Open returns for the agents of an environment with these accounts, sorted by agent. It leaves out
-// agents that do not pause.
+// All calls Open for all agents of an environment with these accounts, and returns the failures, sorted by agent.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

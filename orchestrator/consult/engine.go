@@ -242,7 +242,7 @@ func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 }
 
 // System prompts for an agent that is asked a question, with and without access to files. The agent runs in plan mode,
-// because that is read-only. These prompts replace what the plan mode tells the agent to do.
+// because that is read-only. These prompts replace the instructions of the plan mode.
 const (
 	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
 		"nothing. " + answering

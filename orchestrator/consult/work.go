@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Works contains what an Engine needs to let agents work for running turns. All fields are required.
+// Works connects an Engine to running turns, for which it lets other agents work. All fields are required.
 type Works struct {
 	// AskFor is orchestrator.ActiveTurns.AskFor.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)

@@ -68,8 +68,8 @@ func contains(all []cli.MenuEntry, account cli.Account) bool {
 	return slices.ContainsFunc(all, func(entry cli.MenuEntry) bool { return entry.Account == account })
 }
 
-// useAccount sets the account of a turn to the one that the conversation chose. If the configuration no longer contains
-// that account, the turn uses the default account. Then useAccount also resets the choice and notifies the chat.
+// useAccount sets the account of a turn as the conversation chose it. If the configuration no longer contains that
+// account, the turn uses the default account. Then useAccount also resets the choice and notifies the chat.
 func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation, t *orchestrator.Turn) {
 	t.Entry.Account = conv.Settings.Accounts[t.Agent]
 	if t.Entry.Account == "" {
@@ -155,7 +155,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 		return receipt, err
 	}
 	receipt.Turn = id // the card of this turn changes its buttons when it has ended
-	// ErrNoTurn means that the turn has just ended by itself.
+	// ErrNoTurn means that the turn has just ended without an abort.
 	if stop := e.StopTurn(ctx, id, by); !errors.Is(stop, orchestrator.ErrNoTurn) {
 		err = cmp.Or(stop, err)
 	}

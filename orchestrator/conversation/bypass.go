@@ -103,8 +103,8 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	})
 }
 
-// CaughtUp implements turn.Conversation. If the turn had the mode bypass before a restart, CaughtUp switches the agent
-// to the mode ask.
+// CaughtUp implements turn.Conversation. It switches agents from the mode bypass to ask, because a bypass does not
+// survive a restart.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {

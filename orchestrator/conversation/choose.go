@@ -164,7 +164,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	// An error here means that the turn has just ended by itself.
+	// An error here means that the turn has just ended without an abort.
 	if err = e.StopTurn(ctx, id, by); err != nil && created {
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
 	}

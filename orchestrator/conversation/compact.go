@@ -22,7 +22,7 @@ func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 	return t
 }
 
-// compactFirst queues two turns: one that compacts the agent's context, and one that repeats the prompt of t. The
+// compactFirst queues two turns: the first compacts the agent's context, and the second repeats the prompt of t. The
 // second runs only if the first succeeds.
 func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {

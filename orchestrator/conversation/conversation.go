@@ -36,7 +36,7 @@ type conversation struct {
 	// outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
-	last    lastTurn        // what the running turn needs to know about the turn before it
+	last    lastTurn        // facts about the previous turn that the running turn needs
 	titles  titles
 }
 
@@ -48,14 +48,15 @@ type lastTurn struct {
 // start controls when queued turns run after a restart of ductor.
 type start struct {
 	later bool // no turn starts before the chat shows the outcomes from before the restart
-	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil if there are none.
+	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil if the chat already
+	// did.
 	redelivered <-chan struct{}
 }
 
 type waiting struct {
 	turn    orchestrator.Turn
 	shown   bool        // the chat shows that the turn waits
-	remains cli.Remains // what remains of a turn that began before a restart; empty for a new turn
+	remains cli.Remains // remains of a turn that began before a restart; empty for a new turn
 	// cardOpened is true if the chat may contain a card of the turn from before a restart.
 	cardOpened bool
 	after      <-chan struct{} // closed when the turn may run; nil if it may run immediately
@@ -202,7 +203,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the first message, which has run, and returns the message after it. It returns false if there is none.
+// next removes the first message, which has run, and returns the message after it, or false.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

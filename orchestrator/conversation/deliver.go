@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// delivery contains what is needed to show the outcome of a turn.
+// delivery contains the outcome of a turn and the functions that show it.
 type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // receives whether the outcome is in the store; see record
@@ -122,7 +122,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 // succeeded.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
-	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // the stored outcome contains what amend has added
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // the stored outcome contains the additions of amend
 		o = t.Outcome
 	}
 	o.Announce = orchestrator.Unwanted

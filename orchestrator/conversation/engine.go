@@ -50,16 +50,16 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns the owner's MCP servers for a request. The second result contains those that the agent does
-	// not get. wanted reports whether the turn should have a server. OwnersServers is nil if the owner configured no
-	// server.
+	// OwnersServers returns the owner's MCP servers for a request. The second result contains the servers that the
+	// agent does not get. wanted reports whether the turn should have a server. OwnersServers is nil if the owner
+	// configured no server.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns secrets that must not be shown or stored: those of a directory and of its agents. It may be nil.
+	// Secrets returns the secrets of a directory and of its agents, which must not be shown or stored. It may be nil.
 	Secrets func(dir string) *secrets.Set
 
 	// QuietHour reports whether a time is in the quiet hours. In quiet hours, the message about the end of a turn makes
-	// no sound. nil means that there are no quiet hours.
+	// no sound. nil means no quiet hours.
 	QuietHour func(at time.Time) bool
 
 	Budgets *spending.Budgets // nil means none
@@ -116,7 +116,7 @@ type Permissions struct {
 type Sessions struct {
 	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends sessions not used for so long; 0 means never
 	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
-	// starts a new one. If it is empty, there is no daily reset.
+	// starts a new one. Empty means no daily reset.
 	DailyReset    string `toml:"daily_reset"`
 	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
 	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // a model such as "claude/haiku"
@@ -151,7 +151,7 @@ func (e *Engine) turnSettings() turn.Settings {
 	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
 }
 
-// OnFailure configures what ductor does after a turn failed before its agent ran anything.
+// OnFailure configures the reaction to a turn that failed before its agent ran anything.
 type OnFailure struct {
 	// Owner gets the codes for agents' log-ins in a private chat. 0 means that users cannot log in agents from a chat.
 	Owner    orchestrator.PersonID
@@ -161,7 +161,7 @@ type OnFailure struct {
 
 // Roles contains the configured roles. The roles may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role returns the role with this name. It returns false if there is none.
+	// Role returns the role with this name, or false.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string
@@ -188,7 +188,7 @@ type Engine struct {
 	closed        bool
 }
 
-// New creates an Engine. Call Recover to continue what the previous process was doing, and Close when ductor ends.
+// New creates an Engine. Call Recover to continue the work of the previous process, and Close when ductor ends.
 func New(opts Options) *Engine {
 	if opts.ApprovalTimeout <= 0 {
 		opts.ApprovalTimeout = DefaultApprovalTimeout

@@ -146,8 +146,8 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	return req, nil
 }
 
-// addServers adds the owner's MCP servers to a request. Only turns with the rights of the chat get them. In plan mode
-// there are none, because agents cannot be limited to tools that only read.
+// addServers adds the owner's MCP servers to a request. Only turns with the rights of the chat get them. A turn in plan
+// mode gets none, because agents cannot be limited to tools that only read.
 func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
 	r orchestrator.Rights) {
 	if e.opts.OwnersServers == nil {
@@ -160,8 +160,9 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records which of the owner's MCP servers the turn does not get. It returns those that the chat must report.
-// It leaves out a server that the chat has already reported with the same reason, unless a turn got it in between.
+// nowAbsent records which of the owner's MCP servers the turn does not get. It returns the servers that the chat must
+// report. It leaves out a server that the chat has already reported with the same reason, unless a turn got it in
+// between.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}

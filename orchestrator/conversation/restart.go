@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Recover continues what the previous process was doing. Call it once, before the first Submit. It returns once all of
+// Recover continues the work of the previous process. Call it once, before the first Submit. It returns once all of
 // this has started:
 //   - Running turns continue in their cards. If a turn cannot continue, the card shows that it was interrupted. No
 //     prompt runs twice.

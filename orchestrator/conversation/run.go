@@ -146,7 +146,7 @@ func (r *runningTurn) openCard() {
 		}
 		card := r.e.opts.Chat.Reopen(r.record, t)
 		if r.waiting.remains != cli.RemainsRun {
-			card.Show(cli.CaughtUp{}) // there are no earlier events
+			card.Show(cli.CaughtUp{}) // no earlier events exist
 		}
 		return card
 	})
@@ -211,8 +211,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.record, t)
 }
 
-// announcement selects whether a separate message tells the user that a turn has ended. There is none if the user
-// aborted the turn.
+// announcement selects whether a separate message tells the user that a turn has ended. After an abort, no message
+// does.
 func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	o orchestrator.Outcome) orchestrator.Announcement {
 	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {

@@ -16,8 +16,8 @@ import (
 )
 
 // sessionFor returns the session for a turn: the session that was current when the turn was queued, or else the current
-// one. It creates a session if there is none, or if that session was deleted, was moved to another conversation, or has
-// ended by the reset rules.
+// one. It creates a session if the conversation has none, or if that session was deleted, was moved to another
+// conversation, or has ended by the reset rules.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -63,7 +63,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 }
 
 // SideSession returns the session for a question outside of the conversation's turns, as orchestrator.Consults
-// describes. It creates the session if there is none.
+// describes. It creates the session if necessary.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
 	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)

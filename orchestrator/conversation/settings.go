@@ -92,7 +92,7 @@ func (e *Engine) Roles() []string {
 		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role returns the role with this name. It returns false if there is none that users can choose.
+// Role returns the role with this name. It returns false if users cannot choose such a role.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
 func (e *Engine) role(name string) (orchestrator.Role, bool) {
@@ -130,8 +130,8 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a chat. It applies to turns that start after the call. The mode must be
-// DisplayAsked or one that users can choose; otherwise SetDisplay returns ErrBadChoice.
+// SetDisplay sets the display mode of a chat. It applies to turns that start after the call. It accepts DisplayAsked
+// and the modes that users can choose. For other modes it returns ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
@@ -170,8 +170,8 @@ func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere resets the permission mode of the conversation if a user chose it for another environment than that of
-// the turn. It returns the old mode, or "" if it did not reset it.
+// endElsewhere resets the permission mode of the conversation if a user chose it for another environment than the
+// turn's. It returns the old mode, or "" if it did not reset it.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {

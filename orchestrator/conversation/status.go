@@ -118,8 +118,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	return p, nil
 }
 
-// limits returns what an agent does not support about the permission modes: for each mode a sentence. It omits modes
-// that the agent fully supports.
+// limits returns a sentence for each permission mode that an agent does not fully support. The sentence names the part
+// of the mode that is missing.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {

@@ -13,7 +13,7 @@ import (
 )
 
 // Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the BusyMode of the
-// conversation selects what happens with the prompt. Receipt.Did reports what happened.
+// conversation decides about the prompt. Receipt.Did reports the result.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
@@ -56,8 +56,8 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// applyBusyMode does with a waiting prompt what the conversation's BusyMode selects. If that is impossible, the prompt
-// stays in the queue. applyBusyMode returns what it did.
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode. If the mode cannot be
+// applied, the prompt stays in the queue, and applyBusyMode returns BusyQueue.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -227,8 +227,8 @@ func (e *Engine) drop(ctx context.Context, w waiting) error {
 	return nil
 }
 
-// unqueued removes the message which shows that a turn waits. If the turn was cancelled before there was such a
-// message, terminals may still show the turn, because they read it from the store.
+// unqueued removes the message which shows that a turn waits. If the turn was cancelled before that message was sent,
+// terminals may still show the turn, because they read it from the store.
 func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:
@@ -274,7 +274,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// withWants returns c with its choices replaced by those of an order.
+// withWants returns c with the choices of an order in place of its own.
 func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
@@ -291,8 +291,8 @@ func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name Wants.Own. It creates a session if there is none with this name, if that
-// session has ended by the reset rules, or if the turn needs another directory.
+// ownSession returns the session with the name Wants.Own. It creates a session if none has this name, if that session
+// has ended by the reset rules, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, err := e.opts.Orders.OwnSession(ctx, conv.ID, t.Wants.Own)

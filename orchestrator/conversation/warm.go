@@ -135,7 +135,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }
 
-// secretsOf returns the secrets that a request could expose: those of ductor, of the project, and of the MCP servers.
+// secretsOf returns the secrets that a request could expose: ductor's, the project's, and the MCP servers'.
 func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
 	var set *secrets.Set
 	if e.opts.Secrets != nil {

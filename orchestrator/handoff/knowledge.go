@@ -26,9 +26,9 @@ type AgentSessions interface {
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge selects the entries of a session that a prompt must contain as history. It also stores what the agent has
-// seen: after the agent has accepted the prompt, it has seen all entries in it. It does so in the background, so that
-// the answer need not wait for the disk.
+// Knowledge selects the entries of a session that a prompt must contain as history. It also stores the entries that the
+// agent has seen. These include all entries in a prompt that the agent has accepted. It does so in the background, so
+// that the answer need not wait for the disk.
 //
 // Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
 type Knowledge struct {
@@ -41,19 +41,19 @@ type Knowledge struct {
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the previous save has ended; nil if there was none
+	former   <-chan struct{} // closed when the previous save has ended; nil before the first save
 	mu       sync.Mutex      // guards err; while the agent runs it also guards own and accepted
 	err      error
 }
 
-// NewKnowledge creates a Knowledge for the prompt of an entry. own is the stored record of what the agent has seen. If
-// store is nil, nothing is stored.
+// NewKnowledge creates a Knowledge for the prompt of an entry. own is the stored record of the agent's own session and
+// of the entries that it has seen. If store is nil, nothing is stored.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
 }
 
-// Own returns the record of the agent's own session and of what the agent has seen.
+// Own returns the record of the agent's own session and of the entries that it has seen.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
 // UpTo returns the number of the newest entry that the agent will have seen when it accepts the prompt.
@@ -96,8 +96,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 	return missed
 }
 
-// IsCompaction reports whether a turn only compacts the agent's context, so that there is nothing to show another
-// agent.
+// IsCompaction reports whether a turn only compacts the agent's context, so that it contains nothing for another agent.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
 // knownWithoutPrompt reports whether an agent knows its own turn although it never accepted a prompt for it. This is
@@ -107,7 +106,7 @@ func knownWithoutPrompt(t orchestrator.Turn) bool {
 }
 
 // Sending must be called before the prompt is sent. It stores the number of the newest entry in the prompt. If ductor
-// crashes before the agent accepts the prompt, this tells that the agent may have seen the entries.
+// crashes before the agent accepts the prompt, the number shows that the agent may have seen the entries.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	k.mu.Lock()
 	own, offers := k.own, k.own.Offered >= k.upTo
@@ -118,10 +117,10 @@ func (k *Knowledge) Sending(ctx context.Context) error {
 	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
-// Forget forgets the agent's own session. The agent may start a new one with the same ID.
+// Forget forgets the agent's own session. A new session of the agent may have the same ID.
 func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
-// Learn updates the record of what the agent has seen, from an event of the agent.
+// Learn updates the record of the agent's own session and of the entries that it has seen, from an event.
 func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

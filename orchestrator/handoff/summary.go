@@ -14,7 +14,7 @@ import (
 
 // Store stores summaries.
 type Store interface {
-	// Summary returns the newest summary of a session, or the zero value if there is none.
+	// Summary returns the newest summary of a session, or the zero value.
 	Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error)
 	SaveSummary(ctx context.Context, s orchestrator.Summary) error
 }
@@ -26,7 +26,7 @@ type Summarizer struct {
 	Side  side.Client
 	Model orchestrator.ModelChoice
 	Wait  time.Duration // time limit of one summary
-	Keep  string        // what the summary must contain, in a user's words; may be empty
+	Keep  string        // a user's wish for the contents of the summary; may be empty
 }
 
 // Has reports whether a session has a summary.

@@ -18,7 +18,7 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum number of tokens for a shortened turn. If there is less space, Write leaves out the turn.
+// worthTelling is the minimum number of tokens for a shortened turn. With less space, Write leaves out the turn.
 const worthTelling = 200
 
 // Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.
@@ -26,7 +26,7 @@ const Repeated = "[the request below]"
 
 // Told is formatted history for an agent.
 type Told struct {
-	Text    string // to be put before the prompt; empty if there is no history
+	Text    string // to be put before the prompt; empty without history
 	Turns   int    // number of turns in Text, including shortened ones
 	LeftOut int    // number of turns that are shortened or missing
 	// Shortened means that Text contains a turn without its middle.
@@ -35,8 +35,8 @@ type Told struct {
 }
 
 // Write formats turns within budget tokens. If they do not fit, it prefers the newest turns. If one turn is too long,
-// it includes the beginning and the end of that turn. turns must be in order. summary describes what happened before
-// them; it may be empty.
+// it includes the beginning and the end of that turn. turns must be in order. summary describes the time before them;
+// it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
 		return t.Prompt.Text == "" && t.Outcome.Text == ""
@@ -163,8 +163,8 @@ func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle shortens a text to budget tokens. It returns the beginning and the end, with a note about the length of what
-// is missing between them.
+// Middle shortens a text to budget tokens. It returns the beginning and the end, with a note between them about the
+// length of the missing part.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

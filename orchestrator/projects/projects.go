@@ -52,7 +52,7 @@ var _ orchestrator.Projects = (*Book)(nil)
 // New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach sets what is constructed after the Book.
+// Attach sets the components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, git *git.Git) { b.engine, b.git = engine, git }
 
 // Projects implements orchestrator.Projects. Projects that would have the same name are named by their paths.
@@ -153,7 +153,7 @@ func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, bra
 // to the same root and the same sandbox as the repository.
 const treesDir = ".worktrees"
 
-// checkout returns the worktree of a branch, and creates it if there is none.
+// checkout returns the worktree of a branch. It creates the worktree if necessary.
 func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir, branch string) (string, error) {
 	at, all, err := b.worktrees(ctx, in, dir)
 	if err != nil {

@@ -56,7 +56,7 @@ type Book struct {
 // New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach sets what is constructed after the Book.
+// Attach sets the components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engine, agents }
 
 var _ orchestrator.Sessions = (*Book)(nil)

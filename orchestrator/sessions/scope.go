@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Access contains what a Book must know about users and groups. All fields are required.
+// Access gives a Book the roles of users, the groups and the shared projects. All fields are required.
 type Access struct {
 	// RoleOf returns the current role of a user.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
@@ -19,8 +19,8 @@ type Access struct {
 	Shared func() (dirs, except []string)
 }
 
-// Scope implements orchestrator.Sessions. In a private chat, a turn can read the sessions of the chat, and those of all
-// groups in which the user has written. In a group, it can read the sessions of the group.
+// Scope implements orchestrator.Sessions. In a private chat, a turn can read the sessions of the chat and of all groups
+// in which the user has written. In a group, it can read the sessions of the group.
 func (b *Book) Scope(ctx context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
 	in, user := t.Prompt.Conversation, t.Prompt.Person
 	scope := orchestrator.SessionScope{Conversation: in}

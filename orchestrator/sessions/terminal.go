@@ -26,7 +26,7 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 }
 
 // resumable lists the stored sessions among which the given session must be. If a hook in a terminal reported the
-// session, these are the sessions of its directory. Otherwise they are those of the conversation's directory.
+// session, these are the sessions of its directory. Otherwise they are the sessions of the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
@@ -48,7 +48,7 @@ func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, ag
 	return st, all, err
 }
 
-// foreign lists the sessions in the agents' own files for a directory, without those that belong to ductor.
+// foreign lists the sessions in the agents' own files for a directory. It leaves out ductor's sessions.
 func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession,
 	err error) {
 	all, err := b.agents.StoredSessions(ctx, st.Sandbox, st.Settings.Accounts, dir)

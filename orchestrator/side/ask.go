@@ -49,7 +49,7 @@ type Question struct {
 // mostAnswer limits the length of an answer in bytes, because an agent might never stop writing.
 const mostAnswer = 1 << 20
 
-// Reasons why there is no answer, or only a part of it.
+// Reasons why an answer is missing or incomplete.
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
@@ -73,8 +73,8 @@ func ReadsFiles(agent cli.Agent) bool {
 // Some agents cannot be limited like that. Ask refuses them if another agent asks. The Gateway refuses agents for which
 // ductor cannot enforce the read-only mode, unless q.TextOnly is set.
 //
-// If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even if there is an
-// error. An answer longer than one megabyte is cut.
+// If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
+// answer longer than one megabyte is cut.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	list, held := tools.ReadOnly(q.Model.Agent)
 	if !held && q.Asks != "" {

@@ -28,7 +28,7 @@ type LoginOptions struct {
 	Gateway orchestrator.Gateway
 	Client  Client // runs the turns that check tokens
 	Chat    orchestrator.Chat
-	Owner   orchestrator.PersonID // gets the codes; 0 means that there are no log-ins with a code
+	Owner   orchestrator.PersonID // gets the codes; 0 disables log-ins with a code
 	Tokens  Tokens
 	// Place returns a request with the working directory, the environment and the accounts of a conversation's next
 	// turn.

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult is the maximum length, in characters, of a result that ductor sends to another chat than the one of the
-// request. Longer results are shortened.
+// MostResult is the maximum length, in characters, of a result that ductor sends to another chat than the request came
+// from. Longer results are shortened.
 const MostResult = 20_000
 
 // Shortener shortens results that are too long for a chat.
@@ -28,8 +28,8 @@ type Shortener struct {
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
 // Shorten shortens a text that has more than most characters. It returns false if the text is short enough. It returns
-// the last <SUMMARY> block of the text if there is one. Otherwise Model writes a summary in the environment of at. If
-// that fails, the result is the end of the text.
+// the last <SUMMARY> block of the text. If the text has no such block, Model writes a summary in the environment of at.
+// If that fails, the result is the end of the text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false

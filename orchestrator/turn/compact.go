@@ -123,7 +123,7 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 }
 
 // Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, it
-// returns what the agent last reported after a turn. turn is the running turn, or empty.
+// returns the size that the agent last reported after a turn. turn is the running turn, or empty.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

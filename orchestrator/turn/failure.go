@@ -53,8 +53,8 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 }
 
 // Available returns the agent that should run a turn now: who, or a substitute from the configuration if the circuit
-// breaker of who is open. If who is only at its usage limit, there is a substitute only with orchestrator.LimitHandOff.
-// There is none either if the turn itself names its agent.
+// breaker of who is open. If who is only at its usage limit, a substitute requires orchestrator.LimitHandOff. A turn
+// that names its agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -69,8 +69,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent that may run a turn without asking the user. The agent is none of others. It
-// returns false if there is no such agent.
+// substitute returns a configured agent that may run a turn without asking the user. It does not return an agent in
+// others. It returns false if no agent remains.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -92,8 +92,8 @@ func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts
 	return conv.Settings.Accounts.With(t.Agent, t.Entry.Account)
 }
 
-// exhausted lists the agents that must not get the turn now: those that failed in this turn, those that failed in the
-// turns which this turn repeats, and those whose circuit breaker is open.
+// exhausted lists the agents that must not get the turn now. They failed in this turn or in the turns which it repeats,
+// or their circuit breaker is open.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -112,7 +112,7 @@ func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cl
 	return failed
 }
 
-// automatic returns what ductor does, according to the configuration, after this kind of failure.
+// automatic returns ductor's configured reaction to this kind of failure.
 func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	what := orchestrator.RemedyOf(kind).Automatic
 	if what != orchestrator.AutomaticConfigured {
@@ -128,7 +128,7 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 const pauseStep = 5 * time.Second
 
 // pause waits before a retry and shows how long. It returns false if the user wants no more retries or aborts the turn.
-// After an abort it also changes the result to that of an aborted turn.
+// After an abort it also marks the result as aborted.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -187,7 +187,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 }
 
 // recovery returns the actions from which the user can choose after a failure of this turn. These are the actions of
-// RemedyOf for the kind of failure, except those that are impossible for this turn.
+// RemedyOf for the kind of failure, as far as they are possible for this turn.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}

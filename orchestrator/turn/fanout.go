@@ -25,7 +25,7 @@ type Fanout struct {
 
 	mu       sync.Mutex
 	files    orchestrator.TurnWatch // nil before the prompt is sent, or if nothing watches files
-	trace    orchestrator.TurnTrace // trace of the running attempt; nil if there is none
+	trace    orchestrator.TurnTrace // trace of the running attempt; nil without tracing
 	steps    steps.Recorder
 	progress progress
 	viewers  func(cli.Event)          // shows events in terminals; nil for none

@@ -25,7 +25,7 @@ func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 }
 
 // handOff adds to the prompt the history that the agent has not seen. If the history is too long, the configured model
-// summarizes it. If there is no such model, or if it fails, ductor shortens the history.
+// summarizes it. Without such a model, or if it fails, ductor shortens the history.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
 	turns, err := a.missed()
@@ -133,7 +133,7 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 }
 
 // hasAnswered reports whether the agent has answered in the session, or has seen it in a terminal. If the agent can no
-// longer find its session, what it saw in the terminal is lost, too.
+// longer find its session, it has also lost the part from the terminal.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {

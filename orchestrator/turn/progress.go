@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// progress records what the agent has done in the turn. ductor uses it to decide whether the turn may run again.
+// progress records the actions of the agent in the turn. They decide whether the turn may run again.
 type progress struct {
 	ran      bool                          // the agent wrote text, used a tool or asked a user
 	tools    map[cli.ToolID]bool           // tools that have started; true if the tool has run

@@ -31,7 +31,7 @@ type Settings struct {
 	Recovery
 }
 
-// Recovery configures what ductor does after a turn failed before its agent ran anything.
+// Recovery configures the reaction to a turn that failed before its agent ran anything.
 type Recovery struct {
 	Limits  orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
 	Retries int                      `toml:"retries" default:"3" check:"0..10"` // if the model is overloaded

@@ -1,5 +1,5 @@
 // Package users knows the users of ductor: those in the configuration, and those who accepted an owner's invitation. It
 // creates invitations and checks their codes.
 //
-// It does NOT define what users may do; orchestrator.UserRole does. It handles no Telegram messages.
+// It does NOT define the rights of users; orchestrator.UserRole does. It handles no Telegram messages.
 package users

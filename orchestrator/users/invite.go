@@ -17,7 +17,7 @@ const mostOpen = 5
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // number of wrong codes; Invite resets it if there is no open invitation
+	wrong int // number of wrong codes; Invite resets it if it finds no open invitation
 }
 
 // Invite creates an invitation for one user and returns its code. The code itself is not stored. Invite may return
@@ -51,8 +51,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join implements updates.Joins. It does nothing if there is no open invitation or if the text does not look like a
-// code. After paircode.MostWrong wrong codes it closes all invitations.
+// Join implements updates.Joins. It does nothing without an open invitation, or if the text does not look like a code.
+// After paircode.MostWrong wrong codes it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
