@@ -14,7 +14,7 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Site contains what a Server serves. Fields may be nil.
+// Site contains the handlers of a Server. They may be nil.
 type Site struct {
 	Files http.Handler // the page's files; served without a token, so they must not contain secrets
 	API   http.Handler // the page's data and actions; requires the token

@@ -47,7 +47,7 @@ func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 // Origin returns the scheme, host and port of the server.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
 
-// Timeouts of the HTTP server. There is no write timeout, because streams of events do not end.
+// Timeouts of the HTTP server. A write timeout is missing, because streams of events do not end.
 const (
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
@@ -86,7 +86,7 @@ func (s *Server) Close() error { return s.listener.Close() }
 const redirectPage = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
 	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
-// OpenBrowser opens an address in the user's browser. It returns false if there is no screen, or no program that opens
+// OpenBrowser opens an address in the user's browser. It returns false without a screen or without a program that opens
 // addresses.
 //
 // The address contains a token. It must not be an argument of a program, because every user of the machine can read

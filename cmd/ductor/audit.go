@@ -94,7 +94,7 @@ func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 }
 
 // onOneLine makes a text that an agent wrote safe for a table in a terminal. It replaces control characters by spaces,
-// and escapes invisible characters, for example those that reverse the direction of text.
+// and escapes invisible characters, such as marks that reverse the direction of text.
 func onOneLine(s string) string {
 	var out strings.Builder
 	for _, r := range s {

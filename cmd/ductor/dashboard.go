@@ -85,7 +85,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 	return server.Serve(ctx, dashboard.Site(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))))
 }
 
-// overview collects what the dashboard shows. It changes nothing.
+// overview collects the contents of the dashboard. It changes nothing.
 type overview struct {
 	cfg  config.Config
 	db   *store.DB

@@ -27,7 +27,7 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves a web page for each world until ctx is done. If there are two worlds, the second one is the tour.
+// demoPage serves a web page for each world until ctx is done. The second world, if any, is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {

@@ -102,7 +102,7 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 type source struct {
 	env  config.Environment
 	path string // value of the flag --config, or the default path
-	err  error  // the error if there is no default path
+	err  error  // the error of finding the default path
 }
 
 // sourceOf adds the flag --config to cmd. It returns a source that reads the file named by the flag.

@@ -77,8 +77,8 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// relayFromEnvironment returns a relay for an agent that ductor runs. The environment tells how to connect to that
-// ductor.
+// relayFromEnvironment returns a relay for an agent that ductor runs. The environment contains the token and the
+// directory of that ductor.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {

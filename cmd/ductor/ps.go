@@ -75,7 +75,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	return w.Flush()
 }
 
-// purposeOf returns what a run is for, which its labels contain.
+// purposeOf returns the purpose of a run from its labels.
 func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
 // agentOf returns the name of the agent in a run. If the labels do not contain it, it returns the name of the program.

@@ -1,6 +1,6 @@
 // Command testlog summarizes the output of `go test -json`. It prints a line for each package, the output of failed
 // tests, the slowest tests, and skipped tests with their reasons. At the end it repeats the failures in a few lines,
-// for readers who see only the end of a log. The exit code of go test, not testlog, tells whether the tests passed.
+// for readers who see only the end of a log. Only the exit code of go test shows whether the tests passed.
 //
 //	go test -json ./... | testlog [FILE]
 //
@@ -170,7 +170,7 @@ func (t *teller) unfinished(pkg string) {
 	}
 }
 
-// logged matches the first line of what a test logs. It begins with the file and line of the call.
+// logged matches the first line of a log message of a test. It begins with the file and line of the call.
 var logged = regexp.MustCompile(`^ *(\w+_test\.go:\d+): `)
 
 // reason returns the last line that a skipped test has logged.
@@ -208,7 +208,7 @@ func gist(said []string) string {
 // crashed matches the first line of a report of the Go runtime: a panic, a fatal error or a data race.
 var crashed = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
 
-// crash returns the first lines of a report of the Go runtime, or "" if there is none.
+// crash returns the first lines of a report of the Go runtime, or "".
 func crash(said []string) string {
 	const most = 40 // lines
 	i := slices.IndexFunc(said, crashed.MatchString)

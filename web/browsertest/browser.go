@@ -21,7 +21,7 @@ import (
 // timeout limits how long tests wait for anything in a page.
 const timeout = 90 * time.Second
 
-// Page is a tab of a browser. It records what the page writes to the console.
+// Page is a tab of a browser. It records the errors and warnings in the console.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
@@ -120,7 +120,7 @@ func (p *Page) ConsoleErrors() []string {
 	return append([]string(nil), p.errors...)
 }
 
-// Do performs actions. It fails the test if one of them fails.
+// Do performs actions. It fails the test if an action fails.
 func (p *Page) Do(actions ...chromedp.Action) {
 	p.t.Helper()
 	if err := chromedp.Run(p.ctx, actions...); err != nil {

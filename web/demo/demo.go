@@ -1,5 +1,6 @@
 // Package demo is the web page of `ductor demo`. It shows the chats of the simulated Telegram like an app on a phone,
-// and lets the user act in them. Beside the chats, it shows what Telegram would hide, such as calls of the bot.
+// and lets the user act in them. Beside the chats, it shows internals that Telegram would hide, such as calls of the
+// bot.
 package demo
 
 import (

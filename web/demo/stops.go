@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing returns a function that checks whether a message of the bot contains one of the parts.
+// containing returns a function that checks whether a message of the bot contains any of the parts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {

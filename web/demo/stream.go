@@ -16,7 +16,7 @@ const (
 	panelPeriod = time.Second
 )
 
-// pageStream sends events to one page. It remembers what it has sent, and sends only what has changed.
+// pageStream sends events to one page. It remembers the data that it has sent, and sends only changes.
 type pageStream struct {
 	*web.Stream
 	p     *Page

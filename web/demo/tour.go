@@ -20,7 +20,7 @@ type stop struct {
 	name   string
 	title  string
 	text   string // describes the step
-	todo   string // tells the user what to do after the step has started; may be empty
+	todo   string // instruction for the user after the start of the step; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
 	done   func(v telegram.View) bool // reports whether the messages since the start of the step complete it
@@ -60,7 +60,7 @@ type wireStop struct {
 	Problem string `json:"problem"`
 }
 
-// state returns the steps with their states for the page. The list is empty if there is no tour.
+// state returns the steps with their states for the page. The list is empty without a tour.
 func (t *tour) state() []wireStop {
 	list := []wireStop{}
 	if !t.p.opts.Tour {

@@ -42,7 +42,7 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 	return cmd
 }
 
-// orDefault returns a Source that loads the default configuration if there is no configuration file yet.
+// orDefault returns a Source that loads the default configuration if the file does not exist yet.
 func orDefault(from Source) Source {
 	return func(cmd *cobra.Command) func() (config.Config, error) {
 		load := from(cmd)
@@ -120,7 +120,7 @@ const (
 const maxState = 300
 
 // addAgents adds agents from ductor's catalogue to the configuration, if their programs are installed and speak the
-// protocol. The error names those that could not be added.
+// protocol. The error names the other agents.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }

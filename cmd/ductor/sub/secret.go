@@ -48,7 +48,7 @@ func setSecret(from Source) *cobra.Command {
 	})
 }
 
-// secretFrom asks for a secret if the input is a terminal, and does not show what the user types. If it is not a
+// secretFrom asks for a secret if the input is a terminal, and does not show the typed characters. If it is not a
 // terminal, it returns the input unchanged.
 func secretFrom(in io.Reader, prompt io.Writer, name string) (io.Reader, error) {
 	f, ok := in.(*os.File)

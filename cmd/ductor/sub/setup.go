@@ -121,7 +121,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	return install(cmd, m, unit, true)
 }
 
-// world returns what package setup must know about this machine.
+// world returns the functions through which package setup uses this machine.
 func world(env config.Environment) setup.World {
 	return setup.World{
 		Environment: env,

@@ -94,8 +94,8 @@ func removeUser(from Source) *cobra.Command {
 	})
 }
 
-// changeUser changes a user in the database. ductor may be running. If there is no database or if it has an old format,
-// changeUser returns an error.
+// changeUser changes a user in the database. ductor may be running. If the database does not exist or has an old
+// format, changeUser returns an error.
 func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	change func(context.Context, *users.Directory, orchestrator.Press, orchestrator.PersonID) error,
 ) error {

@@ -43,7 +43,7 @@ func (p *process) acpNumber(word string, otherwise int) int {
 	return otherwise
 }
 
-// beforeHello misbehaves before the first answer, if SIM_ACP says so. It returns true if there must be no answer.
+// beforeHello misbehaves before the first answer, as SIM_ACP requests. It returns true if no answer must follow.
 func (s *acpServer) beforeHello() bool {
 	switch {
 	case s.acpHas("banner") != "":
@@ -191,7 +191,7 @@ func sessionTitle(prompt string) string {
 
 func (s *acpServer) deleteSession(in acpLine) {
 	if session := s.session(in); session != nil {
-		// Ignore the error: there is no file for a session without turns.
+		// Ignore the error: a session without turns has no file.
 		_ = os.Remove(s.store.path(geminiFolder(session.dir), session.id))
 		delete(s.sessions, session.id)
 		s.reply(in, obj())

@@ -52,8 +52,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses parses the script in a prompt. It ignores what ductor puts before the user's text, because that may contain
-// earlier prompts with directives.
+// responses parses the script in a prompt. It ignores the text that ductor puts before the user's, because that may
+// contain earlier prompts with directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {
@@ -81,7 +81,7 @@ func (p *process) answers() (all map[string]string) {
 // quotes matches the quotation that ductor puts before a prompt that replies to a message.
 var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
 
-// newestText removes what ductor puts before the user's text: instructions, project files, earlier turns and
+// newestText removes the text that ductor puts before the user's: instructions, project files, earlier turns and
 // quotations.
 func newestText(prompt string) string {
 	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n",

@@ -78,7 +78,7 @@ func (a *claudeArgs) words(words []string) {
 	}
 }
 
-// flag parses an option that has no value. It returns false if there is no such option.
+// flag parses an option that has no value. It returns false for an unknown option.
 func (a *claudeArgs) flag(name string) bool {
 	switch name {
 	case "-p", "--print":
@@ -105,7 +105,7 @@ func (a *claudeArgs) flag(name string) bool {
 	return true
 }
 
-// claudeValue reports whether there is an option with this name that has a value, and whether it can have several.
+// claudeValue reports whether an option with this name has a value, and whether it can have several.
 func claudeValue(name string) (several, known bool) {
 	switch name {
 	case "--add-dir", "--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools",

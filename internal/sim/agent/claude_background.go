@@ -15,7 +15,7 @@ type task struct {
 	id, tool, description string
 	output                string // file for its output
 	run                   toolRun
-	text                  []string // what the agent writes after the command has ended
+	text                  []string // the agent's text after the command has ended
 }
 
 // background starts a command and does not wait for it. The live session handles the end of the command.

@@ -27,7 +27,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{seen: map[string]bool{}} }
 
-// add appends a message, unless one with the same uuid was already added.
+// add appends a message, unless a message with the same uuid was already added.
 func (q *queue) add(m userMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// toolOutcome is what the model gets as the result of a tool.
+// toolOutcome is the result of a tool for the model.
 type toolOutcome struct {
 	text   string
 	failed bool

@@ -186,7 +186,7 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 }
 
 // retryText streams text and discards it, like Claude after the connection to the model broke. Then it prints the rest
-// of the response without deltas, in another message. If there is no rest, it prints the same text again.
+// of the response without deltas, in another message. Without a rest, it prints the same text again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err

@@ -91,7 +91,7 @@ func (a *codexArgs) word(w string) {
 	}
 }
 
-// flag parses an option that has no value. It returns false if there is no such option.
+// flag parses an option that has no value. It returns false for an unknown option.
 func (a *codexArgs) flag(name string) bool {
 	exec := a.command == "exec" || a.command == "resume" || a.command == "fork"
 	switch {

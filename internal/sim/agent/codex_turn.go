@@ -254,7 +254,7 @@ func (t *codexTurn) command(st script.Tool) error {
 		return t.liveCommand(st)
 	}
 	if st.Ask && t.args.sandbox != "danger-full-access" {
-		// If the sandbox blocks a command, only the model gets the error, and there is no item.
+		// If the sandbox blocks a command, only the model gets the error, and Codex reports no item.
 		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
 		return context.Cause(t.ctx)
 	}
@@ -297,7 +297,7 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 	return nil
 }
 
-// question asks the client a question, if there is a client, and prints the length of the answer.
+// question asks the client a question and prints the length of the answer. codex exec has no client to ask.
 func (t *codexTurn) question(st script.Question) error {
 	if t.live == nil {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)

@@ -278,7 +278,7 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided passes the client's decision to the goroutine that waits for it. It returns false if there is none.
+// decided passes the client's decision to the goroutine that waits for it. It returns false if no goroutine waits.
 func (s *copilotSession) decided(in copilotRPC) bool {
 	h := s.server
 	h.mu.Lock()

@@ -288,7 +288,7 @@ func (s *acpServer) loadSession(in acpLine) {
 	s.commands(session)
 }
 
-// session returns the session of a request. If there is none, it answers with an error and returns nil.
+// session returns the session of a request. For an unknown session, it answers with an error and returns nil.
 func (s *acpServer) session(in acpLine) *acpSession {
 	var p struct {
 		SessionID string `json:"sessionId"`

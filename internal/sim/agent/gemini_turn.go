@@ -217,7 +217,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // if there is output, only the model gets the exit code
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // with output, only the model gets the exit code
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)

@@ -13,7 +13,7 @@ type lines struct {
 	w  io.Writer
 }
 
-// raw writes b. It ignores errors, because they mean that nobody reads the output.
+// raw writes b. It ignores errors, because they mean that the client has disconnected.
 func (l *lines) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func (s store) has(folder, id string) bool {
 	return err == nil
 }
 
-// add appends a turn to a session. It creates the session if there is none.
+// add appends a turn to a session. It creates the session if necessary.
 func (s store) add(folder, id string, e entry) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -64,7 +64,7 @@ func (s store) add(folder, id string, e entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// begin creates an empty session if there is none.
+// begin creates an empty session if necessary.
 func (s store) begin(folder, id string) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -77,7 +77,7 @@ func (s store) begin(folder, id string) error {
 	return f.Close()
 }
 
-// read returns the turns of a session. It skips invalid lines. If there is no such session, the result is empty.
+// read returns the turns of a session. It skips invalid lines. For an unknown session, the result is empty.
 func (s store) read(folder, id string) []entry {
 	b, err := os.ReadFile(s.path(folder, id))
 	if err != nil {

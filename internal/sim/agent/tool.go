@@ -124,7 +124,7 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// writeFile writes a file. It creates the directory if there is none.
+// writeFile writes a file. It creates the directory if necessary.
 func (p *process) writeFile(path, text string) error {
 	if err := p.life.Err(); err != nil { // a killed agent must not write
 		return err

@@ -178,7 +178,7 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort is what a call must do, and how much of it was done.
+// effort is the data of a call, and how much of it was written.
 type effort struct {
 	by   any // the file descriptor of the call
 	data []byte
@@ -289,7 +289,7 @@ func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // losePower selects what reaches the medium
+	case c.Op == Sync && d.random.IntN(2) == 0: // losePower selects the changes that reach the medium
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
 		w.done = 0 // the process has crashed and gets no result
@@ -304,7 +304,7 @@ func (d *Disk) evict(name string, f *file) {
 	content := f.evict()
 	out, err := os.OpenFile(d.path(name), os.O_WRONLY, 0)
 	if err != nil {
-		return // the file was removed, so nobody can open it
+		return // the file was removed, so it cannot be opened
 	}
 	_, _ = out.WriteAt(content, 0)
 	_ = out.Close()

@@ -9,7 +9,7 @@
 // process.
 //
 // A program that syncs a file without SQLite must call Disk.Sync. The simulation only knows files that SQLite has
-// opened, and those that were passed to Sync.
+// opened or that were passed to Sync.
 package disk
 
 import (
@@ -26,7 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "ductor/internal/store/sqlite/compiler" // gives a clear error if there is no C compiler
+	_ "ductor/internal/store/sqlite/compiler" // gives a clear error without a C compiler
 )
 
 // Crash is how a process ends.
@@ -35,7 +35,7 @@ type Crash int
 const (
 	NoCrash Crash = iota
 	Kill          // the process is killed; the kernel later writes everything to the medium
-	Power         // the machine loses power; only what is on the medium survives
+	Power         // the machine loses power; only data on the medium survives
 )
 
 // Call is a call of a program to the disk.
@@ -48,7 +48,7 @@ type Call struct {
 	Grows  bool // the file needs more space on the medium
 }
 
-// Fault is what happens to a call. The zero value means that the call succeeds.
+// Fault defines how a call fails. The zero value means that the call succeeds.
 type Fault struct {
 	Delay time.Duration // a pause before the call
 	Crash Crash         // the process crashes during the call, of which a part may take effect
@@ -79,8 +79,8 @@ type life struct{ over bool }
 // disks contains all simulated disks, by directory.
 var disks sync.Map
 
-// New returns a disk with the files of a directory, all of which are on the medium. The seed determines what a crash
-// loses.
+// New returns a disk with the files of a directory, all of which are on the medium. The seed determines which data a
+// crash loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -119,8 +119,8 @@ func (d *Disk) Close() { disks.Delete(d.dir) }
 
 func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// SetFaults sets the function that chooses the fault of each call. nil means that there are no faults. The function
-// must not use the disk.
+// SetFaults sets the function that chooses the fault of each call. nil means no faults. The function must not use the
+// disk.
 func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -35,8 +35,8 @@ const (
 )
 
 // Linear fails the test if the time of work grows faster than the length of the text. work must parse the text in the
-// goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on what else the machine
-// does. It tries several times before it fails.
+// goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on the load of the machine.
+// It tries several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -94,7 +94,7 @@ func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(t
 				took += processorTime(func() { work(all[name]) })
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "s/MB")
-			b.ReportMetric(0, "ns/op") // hide this figure, because it depends on what else the machine does
+			b.ReportMetric(0, "ns/op") // hide this figure, because it depends on the load of the machine
 		})
 	}
 }

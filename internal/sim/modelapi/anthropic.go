@@ -188,8 +188,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	return images, nil
 }
 
-// afterInterrupt returns what the user wrote after interrupting a turn during a tool. Claude sends it in the same
-// message as the result of the tool. Without an interrupt, texts in such a message do not come from the user.
+// afterInterrupt returns the texts that the user wrote after interrupting a turn during a tool. Claude sends them in
+// the same message as the result of the tool. Without an interrupt, texts in such a message do not come from the user.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {
@@ -199,7 +199,7 @@ func afterInterrupt(texts []string) []string {
 	return nil
 }
 
-// addTexts adds the user's texts in one message as one prompt. It returns false if there are none.
+// addTexts adds the user's texts in one message as one prompt. It returns false without such texts.
 func addTexts(c *conversation, texts []string) bool {
 	var own []string
 	for _, t := range texts {

@@ -205,7 +205,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 	return images, nil
 }
 
-// texts returns the texts of a message, except those that the CLI adds as context.
+// texts returns the texts of a message. It leaves out texts that the CLI adds as context.
 func (c geminiContent) texts() []string {
 	var texts []string
 	for _, p := range c.Parts {

@@ -73,11 +73,11 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	}
 }
 
-// cutLinger is a pause before the server breaks the connection. In this time the client can read what was sent; it
-// would lose it when the connection is reset.
+// cutLinger is a pause before the server breaks the connection. In this time the client can read the response; a reset
+// of the connection would discard unread data.
 const cutLinger = 20 * time.Millisecond
 
-// end ends a request. If there is an error, it breaks the connection, so that the client sees that the response is
+// end ends a request. After an error, it breaks the connection, so that the client sees that the response is
 // incomplete.
 func end(err error) {
 	if errors.Is(err, errCut) {

@@ -100,8 +100,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	return c, nil
 }
 
-// admit checks what every request to OpenAI's APIs must contain: a key, a model, and the field that contains the
-// messages. has is true if that field is set.
+// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and the field that contains
+// the messages. has is true if that field is set.
 func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	switch {
 	case !s.letIn(r):

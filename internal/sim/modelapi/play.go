@@ -125,7 +125,7 @@ func drop(c conversation, w wire) error {
 }
 
 // retryText breaks the connection after its text, but only once. When the client tries again, it gets the steps after
-// this one or, if there are none, the same text.
+// this one or, without further steps, the same text.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {

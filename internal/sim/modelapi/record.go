@@ -23,7 +23,7 @@ type Request struct {
 	Method, Path string
 	Model        string
 	Session      string   // the CLI's ID for its session, if the request contains it
-	Prompt       string   // the user's newest prompt, without what the CLI added
+	Prompt       string   // the user's newest prompt, without additions of the CLI
 	Position     int      // number of tool results after that prompt
 	System       string   // system prompt or instructions
 	Effort       string   // reasoning effort, if the request sets it

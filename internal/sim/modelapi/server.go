@@ -102,7 +102,7 @@ func (s *Server) addHeaders(to http.Header) {
 // after it.
 func (s *Server) URL() string { return s.url }
 
-// Close ends all responses, even those that hang. It waits for the server's goroutines until ctx is done.
+// Close ends all responses, even hanging ones. It waits for the server's goroutines until ctx is done.
 func (s *Server) Close(ctx context.Context) error {
 	if s.http == nil {
 		return nil

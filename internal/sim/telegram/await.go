@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// View is what a chat shows at one moment.
+// View is the visible content of a chat at one moment.
 type View struct {
 	Chat     ChatID
 	Title    string
@@ -16,7 +16,7 @@ type View struct {
 	Drafts   []Draft
 }
 
-// View returns what the chat shows now.
+// View returns the current content of the chat.
 func (c *Chat) View() View {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -59,7 +59,7 @@ func (v View) InTopic(id TopicID) View {
 	return v
 }
 
-// Last returns the newest message of the bot. It returns false if there is none.
+// Last returns the newest message of the bot, or false.
 func (v View) Last() (Message, bool) {
 	bot := v.FromBot()
 	if len(bot) == 0 {
@@ -68,7 +68,7 @@ func (v View) Last() (Message, bool) {
 	return bot[len(bot)-1], true
 }
 
-// Find returns the newest message of the bot that contains a text. It returns false if there is none.
+// Find returns the newest message of the bot that contains a text. It returns false if no message contains it.
 func (v View) Find(part string) (Message, bool) {
 	for _, m := range slices.Backward(v.FromBot()) {
 		if strings.Contains(m.Text, part) {
@@ -94,8 +94,8 @@ func (m Message) HasButton(name string) bool {
 	return ok
 }
 
-// Await waits until ok returns true for what the chat shows. It calls ok immediately and after each change. If ctx is
-// done or the server is closed before that, it returns an error that describes the chat.
+// Await waits until ok returns true for the content of the chat. It calls ok immediately and after each change. If ctx
+// is done or the server is closed before that, it returns an error that describes the chat.
 func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
 	for {
 		c.srv.mu.Lock()

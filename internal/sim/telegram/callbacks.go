@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Answer is what the user sees after pressing a button: a notification at the top of the chat, or an alert.
+// Answer is the bot's answer to a button: a notification at the top of the chat, or an alert.
 type Answer struct {
 	Text  string
 	Alert bool
@@ -108,7 +108,7 @@ func (m *message) wireOrInaccessible() any {
 	return m.wire()
 }
 
-// Answer waits for the bot's answer. It returns ErrNoAnswer, ErrClosed or the error of ctx if there is none.
+// Answer waits for the bot's answer. Without an answer, it returns ErrNoAnswer, ErrClosed or the error of ctx.
 func (t *Tap) Answer(ctx context.Context) (Answer, error) {
 	timer := time.NewTimer(t.srv.opts.CallbackTimeout)
 	defer timer.Stop()

@@ -20,7 +20,7 @@ type Call struct {
 	Chat        ChatID
 	Message     MessageID // the message that was sent or edited; zero for none
 	OK          bool      // the call took effect, even if a fault changed the response
-	Code        int       // error code; zero if OK or if there was no response
+	Code        int       // error code; zero if OK or without a response
 	Description string
 	RetryAfter  int // in seconds
 	Fault       FaultKind
@@ -43,7 +43,7 @@ func Succeeded(c Call) bool { return c.OK }
 // Failed selects calls that did not take effect.
 func Failed(c Call) bool { return !c.OK }
 
-// Writes selects calls that change what a chat shows: sending, editing, deleting, reactions and typing.
+// Writes selects calls that change the content of a chat: sending, editing, deleting, reactions and typing.
 func Writes(c Call) bool {
 	name := lower(c.Method)
 	for _, prefix := range []string{"send", "edit", "delete", "copy", "forward", "pin", "unpin", "setmessage"} {

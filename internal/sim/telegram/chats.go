@@ -58,7 +58,7 @@ type Chat struct {
 }
 
 // Private returns the private chat of a user with the bot. The user has pressed Start. Private creates the user if
-// there is none.
+// necessary.
 func (s *Server) Private(id UserID, name string) *Chat {
 	p := s.Person(id, name)
 	s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *Server) Forum(id ChatID, title string) *Chat {
 	return c
 }
 
-// chat returns a chat. It creates the chat if there is none. The caller holds mu.
+// chat returns a chat. It creates the chat if necessary. The caller holds mu.
 func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	if c := s.chats[id]; c != nil {
 		return c
@@ -149,7 +149,7 @@ func (c *Chat) touch() {
 	c.srv.changed.broadcast()
 }
 
-// access is what a method does with a chat, and for which the bot needs rights.
+// access is a use of a chat for which the bot needs rights.
 type access int
 
 const (
@@ -157,8 +157,7 @@ const (
 	writing
 )
 
-// target returns the chat of a call. It returns an error if the bot must not do what the call wants. The caller holds
-// mu.
+// target returns the chat of a call. It returns an error if the bot has no right to the call. The caller holds mu.
 func (s *Server) target(q *request, name string, want access) (*Chat, *Error) {
 	text := q.params[name]
 	if text == "" {
@@ -200,7 +199,7 @@ func (c *Chat) allows(want access) *Error {
 	return nil
 }
 
-// find returns the message with an ID. It returns nil if there is none or if it was deleted.
+// find returns the message with an ID. It returns nil for an unknown or deleted message.
 func (c *Chat) find(id MessageID) *message {
 	m := c.lookup(id)
 	if m == nil || m.Deleted {

@@ -1,9 +1,9 @@
 // Package telegram simulates Telegram: a server with the Bot API, and users who write to the bot. The rules and the
-// error texts are exactly those of the real server. Tests, benchmarks and the demo use it.
+// error texts are exactly the same as on the real server. Tests, benchmarks and the demo use it.
 //
 // The package does not depend on ductor. It records all calls and when the server accepted them. It does not simulate
-// what a phone shows. It follows the public sources of the Bot API server (telegram-bot-api and TDLib), and what users
-// report about the closed servers behind them. It omits on purpose:
+// the screen of a phone. It follows the public sources of the Bot API server (telegram-bot-api and TDLib), and reports
+// of users about the closed servers behind them. It omits on purpose:
 //
 //   - parse modes (HTML, Markdown): calls with them fail; entities are the only way to format
 //   - entities that Telegram finds in messages of the bot (links, mentions); it finds commands, mentions and links in

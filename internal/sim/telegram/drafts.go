@@ -95,7 +95,7 @@ func (c *Chat) endDrafts(topic TopicID) {
 
 func (d Draft) lives(now time.Time) bool { return now.Sub(d.At) < DraftLife }
 
-// liveDrafts returns the drafts that have not expired. It includes those that a user has stopped.
+// liveDrafts returns the drafts that have not expired. It includes stopped drafts.
 func (c *Chat) liveDrafts() []Draft {
 	now := c.srv.now()
 	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return !d.lives(now) })

@@ -24,7 +24,7 @@ func (e Entity) end() int { return e.Offset + e.Length }
 type family int
 
 const (
-	foundByServer family = iota // ignored in messages of the bot, because Telegram finds such entities by itself
+	foundByServer family = iota // ignored in messages of the bot, because Telegram finds such entities itself
 	splittable
 	continuous
 	quoting

@@ -25,7 +25,7 @@ const (
 	ServerError     FaultKind = "500"            // an HTML page with status 500, before the call takes effect
 	TooMany         FaultKind = "429"            // the error Too Many Requests, with RetryAfter
 	BadJSON         FaultKind = "malformed JSON" // the call takes effect, but the response is cut in the middle
-	Hang            FaultKind = "hang"           // the call takes no effect, and there is no response
+	Hang            FaultKind = "hang"           // the call takes no effect and gets no response
 )
 
 // Always is a value for Fault.Times. The fault then stays until Remove is called.
@@ -54,7 +54,7 @@ type Injected struct {
 	hits  int
 }
 
-// Inject adds a fault. If several faults match a call, the one that was added first applies.
+// Inject adds a fault. If several faults match a call, the first of them applies.
 func (s *Server) Inject(f Fault) *Injected {
 	if f.Times == 0 {
 		f.Times = 1
@@ -89,7 +89,7 @@ type faultList struct {
 	all []*Injected
 }
 
-// take returns the fault for a call and counts it. It returns the zero value if there is none.
+// take returns the fault for a call and counts it. Without a fault, it returns the zero value.
 func (l *faultList) take(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ type page struct {
 	retryAfter int
 }
 
-// instead returns the page that replaces a call which takes no effect. It returns false if there is none.
+// instead returns the page that replaces a call which takes no effect, or false.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:

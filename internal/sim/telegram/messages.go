@@ -15,7 +15,7 @@ type Sender struct {
 	Bot  bool
 }
 
-// Version is what a message showed between two edits.
+// Version is the content of a message between two edits.
 type Version struct {
 	At       time.Time
 	Text     string
@@ -24,7 +24,7 @@ type Version struct {
 	Rich     []Block
 }
 
-// Message is what a message shows at one moment. Other values share its slices, so do not change them.
+// Message is the content of a message at one moment. Other values share its slices, so do not change them.
 type Message struct {
 	ID       MessageID
 	Chat     ChatID
@@ -109,7 +109,7 @@ func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 
 func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
 
-// show sets what the message shows.
+// show sets the visible content of the message.
 func (m *message) show(f formatted) {
 	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
 	if f.rich != nil {

@@ -7,7 +7,7 @@ import (
 
 // fixNesting makes a list of entities valid, like the real server. It removes continuous entities that overlap an
 // earlier one or the edge of a blockquote. It merges splittable entities, splits them at the edges of other entities,
-// and removes them from code. The result is sorted; an entity comes before those that it contains.
+// and removes them from code. The result is sorted; an outer entity comes before the entities inside it.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity
@@ -53,7 +53,7 @@ func dropCrossing(list, quotes []Entity) []Entity {
 	})
 }
 
-// span is a range of text with one format that has begun. If end is 0, there is none.
+// span is a range of text with one format that has begun. end 0 means none.
 type span struct{ begin, end int }
 
 // splitter splits formats at the edges of other entities.

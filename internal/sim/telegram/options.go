@@ -17,15 +17,14 @@ const (
 	maxPoll         = 50 * time.Second
 )
 
-// Options configures a Server. With the zero value, there are no rate limits, and all messages, calls and files stay in
-// memory.
+// Options configures a Server. The zero value has no rate limits, and all messages, calls and files stay in memory.
 type Options struct {
 	Token    string // empty means DefaultToken
 	BotID    UserID // 0 means the number before the colon of Token
 	BotName  string // empty means "Ductor"
 	Username string // empty means "ductor_bot"
 
-	// Limits are the rate limits; see RealLimits and StrictLimits. The zero value means that there are none.
+	// Limits are the rate limits; see RealLimits and StrictLimits. The zero value means no limits.
 	Limits Limits
 
 	// CallbackTimeout limits how long Press waits for the bot's answer. Zero means 30 seconds.

@@ -17,7 +17,7 @@ type Person struct {
 	rank                 map[ChatID]Membership
 }
 
-// Person returns the user with an ID. It creates the user if there is none.
+// Person returns the user with an ID. It creates the user if necessary.
 func (s *Server) Person(id UserID, name string) *Person {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,12 +109,12 @@ func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
 }
 
-// ViaBot makes the message one that was created with an inline bot.
+// ViaBot marks the message as created with an inline bot.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
-// InOneGo gives the message the ID after that of the previous message. In Telegram, this happens to a forwarded message
-// after its comment. Otherwise there is a gap between the IDs of two messages, because all private chats share one
-// counter.
+// InOneGo makes the IDs of the message and of the previous message consecutive. In Telegram, this happens to a
+// forwarded message after its comment. Otherwise the server skips an ID between two messages, because all private chats
+// share one counter.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
 // Send sends a text. If the text is longer than MaxText, Send splits it like Paste and returns the first message.

@@ -22,7 +22,7 @@ type Limits struct {
 }
 
 // RealLimits returns the limits that users have measured. They are about one call a second in a chat, 20 a minute in a
-// group, and 30 a second in total. There are penalties for bots that ignore retry_after.
+// group, and 30 a second in total. Bots that ignore retry_after get penalties.
 func RealLimits() Limits {
 	return Limits{
 		Chat:    Rate{Every: time.Second, Burst: 5},

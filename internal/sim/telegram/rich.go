@@ -95,7 +95,7 @@ func (i ListItem) mark() string {
 	return i.Label + " "
 }
 
-// richParam parses the rich message in a call. It returns nil if there is none. Only a draft can contain a thinking
+// richParam parses the rich message in a call. It returns nil if the call has none. Only a draft can contain a thinking
 // block.
 func (q *request) richParam() (*rich, *Error) {
 	text, given := q.params["rich_message"]

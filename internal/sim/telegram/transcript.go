@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Transcript returns what the chat shows as text. It contains no IDs and times, so that it can be compared with another
-// chat.
+// Transcript returns the content of the chat as text. It contains no IDs and times, so that it can be compared with
+// another chat.
 func (c *Chat) Transcript() string { return c.View().Transcript() }
 
 // Transcript returns the view as text. For each message it contains the author and the text, and indented below them

@@ -81,7 +81,7 @@ func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	return id
 }
 
-// wants reports whether the bot wants this kind of update. By default, it gets all kinds except those that it must
+// wants reports whether the bot wants this kind of update. By default, it gets all kinds except a few that it must
 // request.
 func (u *updateQueue) wants(kind string) bool {
 	if u.allowed != nil {
@@ -274,7 +274,7 @@ func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	return limit, wait
 }
 
-// pollWait returns pending updates. If there are none, it waits for at most the given time.
+// pollWait returns pending updates, or waits for updates for at most the given time.
 func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Duration) (any, *Error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

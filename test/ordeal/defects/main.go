@@ -93,7 +93,7 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // what the judge finds without a bug, by seed
+	sound found // violations without a bug, by seed
 }
 
 func (h *hunt) path(name string) string {
@@ -146,7 +146,7 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 // soundPlays is how often a seed is played without a bug, because the result may differ each time.
 const soundPlays = 3
 
-// soundly returns what the judge finds for a seed without a bug.
+// soundly returns the rules that a seed violates without a bug.
 func (h *hunt) soundly(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
@@ -208,7 +208,8 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	return planted, nil
 }
 
-// runtimeOverlay returns the overlay that makes runs deterministic (see command replay), or nil if there is none.
+// runtimeOverlay returns the overlay that makes runs deterministic (see command replay), or nil if the environment
+// names none.
 func runtimeOverlay() (map[string]string, error) {
 	o := struct{ Replace map[string]string }{map[string]string{}}
 	if *replay == "" {

@@ -89,7 +89,7 @@ func (f *facts) spentBefore(i int) (cents int) {
 }
 
 // endOfTurn returns when the turn ended whose prompt was done at event i. If the agent then began a message that had
-// been added to the turn, the end is that of the message.
+// been added to the turn, the end is the end of the message.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

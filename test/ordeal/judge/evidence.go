@@ -22,7 +22,7 @@ type Evidence struct {
 	Documents map[string]string // contents of the bot's documents, by FileID
 	Pending   int               // number of updates that the bot has not acknowledged
 
-	// Agents contains what agents did, in order of time.
+	// Agents contains the actions of agents, in order of time.
 	Agents []AgentEvent
 
 	// Stops contains the times at which ductor ended, in order.
@@ -36,8 +36,8 @@ type Evidence struct {
 	Secret string
 	Texts  map[string]string
 
-	// Database lists problems of the database. Left lists what was left behind: processes, goroutines, descriptors,
-	// files and locks. Troubles lists other problems, such as a panic, a failed start, or work that never ends.
+	// Database lists problems of the database. Left lists leftovers: processes, goroutines, descriptors, files and
+	// locks. Troubles lists other problems, such as a panic, a failed start, or work that never ends.
 	Database []string
 	Left     []string
 	Troubles []string
@@ -84,7 +84,7 @@ type Press struct {
 	Data    string
 	Text    string // text of the message when the button was pressed
 	At      time.Time
-	// Answer is the bot's answer to the button. Answered is false if there was none in time.
+	// Answer is the bot's answer to the button. Answered is false if the answer did not come in time.
 	Answer   string
 	Answered bool
 }

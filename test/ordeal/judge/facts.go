@@ -173,7 +173,7 @@ func (f *facts) replies(s Sent) (all []telegram.Message) {
 	return all
 }
 
-// has reports whether a message has one of these buttons.
+// has reports whether a message has any of these buttons.
 func has(m telegram.Message, buttons ...scenario.Button) bool {
 	for _, row := range m.Keyboard {
 		for _, b := range row {
@@ -194,7 +194,7 @@ var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 // patterns caches the texts of package lang in each language, split at their placeholders.
 var patterns sync.Map // of lang.Key: [][]string
 
-// says reports whether text contains one of these texts of package lang. The language and the values in the text do not
+// says reports whether text contains any of these texts of package lang. The language and the values in the text do not
 // matter.
 func says(text string, keys ...lang.Key) bool {
 	return slices.ContainsFunc(keys, func(key lang.Key) bool {

@@ -10,8 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// rest finds messages that say that something is running or waiting, although all work is done. A conversation that
-// waits for a user's decision may have such messages.
+// rest finds messages that show running or waiting work, although all work is done. A conversation that waits for a
+// user's decision may have such messages.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)

@@ -115,7 +115,7 @@ func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 	return len(f.wordsOf(m)[token]) > 0
 }
 
-// asked reports whether there was an open question in the chat when a message was sent. Then the message may be the
+// asked reports whether the chat contained an open question when a message was sent. Then the message may be the
 // answer.
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
@@ -257,7 +257,7 @@ func strangers(f *facts) (all []Violation) {
 	return all
 }
 
-// files finds files whose content is not what an agent wrote last, according to its log.
+// files finds files whose content differs from the last write in an agent's log.
 func files(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if strings.HasPrefix(s.Text, "/checkpoint") {

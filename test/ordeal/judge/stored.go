@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Stored contains what the judge needs from ductor's database when all work is done.
+// Stored contains facts from ductor's database, read when all work is done.
 type Stored struct {
 	Open map[telegram.ChatID]bool // chats with an open request or question; nil if unknown
 	Owed []string                 // keys of messages that ductor still has to send or edit

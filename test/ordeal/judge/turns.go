@@ -193,7 +193,7 @@ func (f *facts) secondAttempt(token scenario.Token) bool {
 	})
 }
 
-// unknown reports whether the chat says that a part of an answer may be missing, or has a button to show it again.
+// unknown reports whether the chat warns that a part of an answer may be missing, or has a button to show it again.
 func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
@@ -203,7 +203,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostToPower reports whether there was a power failure while a prompt ran, or so soon after it that data may be lost.
+// lostToPower reports whether the power failed while a prompt ran, or so soon after it that data may be lost.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
@@ -281,7 +281,7 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects that happened after an abort, when the chat had already said that everything has ended. The
+// aborted finds effects that happened after an abort, when the chat had already reported the end of everything. The
 // prompt must be older than the abort.
 func aborted(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
@@ -333,11 +333,11 @@ func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
 
-// abortWithin limits how long processes of a turn may live after the chat says that the turn is being stopped.
+// abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
-// saidStopped returns when an abort must be complete. This is when the chat says so, or abortWithin after it has shown
-// "Stopping…".
+// saidStopped returns when an abort must be complete. This is when the chat reports it, or abortWithin after the chat
+// has shown "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

@@ -23,7 +23,7 @@ var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copi
 
 const acpAgent = "gem"
 
-// agentLog is the file to which agents, and the commands that they run, write what they do.
+// agentLog is the log to which agents, and the commands that they run, write their actions.
 const agentLog = "agents.log"
 
 // beAgent runs the scripted agent and exits, if this process was started under the name of an agent. It writes to the

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Job describes what to run in a box.
+// Job describes the work for a box.
 type Job struct {
 	Seed       uint64
 	Dir        string   // directory for all files

@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// gather collects what happened in Telegram and what the agents did.
+// gather collects the events in Telegram and the actions of the agents.
 func (o *ordeal) gather() {
 	e := &o.evidence
 	e.Ended = time.Now()

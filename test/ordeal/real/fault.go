@@ -187,7 +187,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf returns the agent that has caused the last effect of a prompt, or any other agent if there is none.
+// agentOf returns the agent that has caused the last effect of a prompt, or else any agent.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	for _, e := range o.did() {
 		for _, p := range agents {

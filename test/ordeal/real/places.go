@@ -77,7 +77,7 @@ func (p *places) groups() string {
 	return strings.Join(ids, ", ")
 }
 
-// at returns the chat and the topic of a place. It returns false if there is no such place.
+// at returns the chat and the topic of a place. It returns false for an unknown place.
 func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, telegram.TopicID, scenario.Place, bool) {
 	if in == "" {
 		in = scenario.Place(by)

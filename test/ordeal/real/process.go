@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// role is what a process in a box is for.
+// role is the purpose of a process in a box.
 type role string
 
 const (

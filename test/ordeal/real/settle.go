@@ -39,7 +39,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 				deadline = time.Now().Add(most)
 			}
 		}
-		if toTheEnd && !o.up() { // ductor has ended by itself, for example after an error of the disk
+		if toTheEnd && !o.up() { // ductor has ended, for example after an error of the disk
 			if err := o.awaitPoll(); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll makes users press all buttons that wait for them. It returns false if there was none.
+// answerAll makes users press all buttons that wait for them. It returns false if no button waited.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
 		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn must decide
@@ -89,7 +89,7 @@ func (o *ordeal) answerAll() (pressed bool) {
 // quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits.
 const quiet = 1500 * time.Millisecond
 
-// owed describes what ductor still has to do. It returns "" if there is nothing.
+// owed describes ductor's remaining work, or returns "".
 func (o *ordeal) owed(toTheEnd bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)

@@ -146,7 +146,7 @@ func sizeOf(path string) (sum int64) {
 }
 
 // growth finds values that grow. It compares the last third of the samples with those after the first tenth. A value
-// may grow by a quarter; there is a margin for small values. The database may grow, but not faster for each turn than
+// may grow by a quarter, and small values a little more. The database may grow, but not faster for each turn than
 // before.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {

@@ -87,9 +87,9 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns returns changes that make the scheduler switch goroutines in the same order in each process. They remove what
-// differs between processes: elapsed time, the number of switches since the start, goroutines outside of the bubble,
-// and special treatment of goroutines that have waited more than a millisecond for a lock.
+// turns returns changes that make the scheduler switch goroutines in the same order in each process. They remove
+// differences between processes: elapsed time, the number of switches since the start, goroutines outside of the
+// bubble, and special treatment of goroutines that have waited more than a millisecond for a lock.
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",

@@ -17,7 +17,7 @@ type Fix struct {
 	What   string // the bug, as a user saw it
 	How    string // the world and the rule that have found it
 	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
-	Case   string // the test for the bug; empty if there is none besides the seed
+	Case   string // the test for the bug; empty if only the seed tests it
 }
 
 // Fixes reads the list of real bugs from a file.

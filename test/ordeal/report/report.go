@@ -156,7 +156,7 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds planted bugs for which there are no results.
+// withAll adds planted bugs without results.
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64
 
-// SetChance makes all random numbers of a world depend on a seed, except those of Go's runtime: if several goroutines
-// can run, the seed does not determine which of them runs first.
+// SetChance makes the random numbers of a world depend on a seed. It cannot do this for Go's runtime: if several
+// goroutines can run, the seed does not determine which of them runs first.
 func SetChance(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)
 	uuid.SetRand(rand.Reader)

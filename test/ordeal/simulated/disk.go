@@ -53,8 +53,7 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// freshEvery is how many worlds there are for each one that begins without a database. The others begin with an empty
-// database, which saves time.
+// One world in freshEvery begins without a database. The others begin with an empty database, which saves time.
 const freshEvery = 10
 
 // empty returns the content of an empty database.
@@ -75,7 +74,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Prepare does once what all worlds need. Call it outside of a bubble.
+// Prepare creates the empty database that all worlds copy. Call it outside of a bubble.
 func Prepare() error {
 	_, err := empty()
 	return err
@@ -128,7 +127,7 @@ func (d *storage) heal() {
 	d.faults = nil
 }
 
-// fault returns what happens to a call because of all faults.
+// fault returns the combined effect of all faults on a call.
 func (d *storage) fault(c disk.Call) disk.Fault {
 	if how := d.world.current().diskStep(c.Op); how != disk.NoCrash {
 		return disk.Fault{Crash: how}
@@ -146,7 +145,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	return disk.Fault{}
 }
 
-// strike returns what happens to a call because of this fault.
+// strike returns the effect of this fault on a call.
 func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
 	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
 	switch f.Fault {

@@ -100,7 +100,7 @@ func (l *launcher) hold(r *run, offset int64) *process {
 	return p
 }
 
-// Left returns the runs of earlier ductor processes. It ends those that only checked an agent.
+// Left returns the runs of earlier ductor processes. It ends runs that only checked an agent.
 func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
 	if err := l.life.effect("left"); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (l *launcher) Settled(turn cli.TurnID) {
 	}
 }
 
-// forget removes a run for ever. The caller holds mu.
+// forget removes a run permanently. The caller holds mu.
 func (l *launcher) forget(p *process) {
 	delete(l.held, p.run.id)
 	if !l.closing {

@@ -152,7 +152,7 @@ func (l *life) diskStep(op disk.Op) disk.Crash {
 // plan is how and when a process will end.
 type plan struct{ scenario.Stop }
 
-// crash returns what the planned end does to the disk.
+// crash returns the effect of the planned end on the disk.
 func (p plan) crash() disk.Crash {
 	switch p.How {
 	case scenario.Crash:
@@ -163,7 +163,7 @@ func (p plan) crash() disk.Crash {
 	return disk.NoCrash
 }
 
-// failed is called if ductor has ended by itself. It lets systemd start ductor again.
+// failed handles an unplanned end of ductor. Like systemd, the world then starts ductor again.
 func (l *life) failed(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +223,7 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// awaitEnd waits until a dead ductor runs no more code. Then it reverts what that code has written after the death.
+// awaitEnd waits until a dead ductor runs no more code. Then it reverts the writes of that code after the death.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		l.world.disk.release()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// log records what happens in a world, in order: calls to Telegram, prompts, what agents do, and starts and ends of
+// log records the events of a world, in order: calls to Telegram, prompts, actions of agents, and starts and ends of
 // ductor.
 type log struct {
 	began time.Time
@@ -29,7 +29,7 @@ func (l *log) note(kind, format string, args ...any) {
 	l.awaits(time.Now())
 }
 
-// said adds a line like note does, but what happened does not count as activity.
+// said adds a line about an event that does not count as activity.
 func (l *log) said(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)

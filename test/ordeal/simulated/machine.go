@@ -17,7 +17,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// machine contains the running agents and what a runner stores about them. Both survive when ductor ends.
+// machine contains the running agents and their data in a runner. Both survive when ductor ends.
 type machine struct {
 	log       *log
 	home      string // directory in which the scripted agents store their sessions
@@ -84,7 +84,7 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor starts a shell to end children of agents; there are none in a bubble
+		if r.name == shellName { // ductor starts a shell to end children of agents; a bubble has none
 			r.end(cli.ExitStatus{})
 			return
 		}
@@ -146,7 +146,7 @@ func (m *machine) did() []judge.AgentEvent {
 	return slices.Clone(m.events)
 }
 
-// powerOff ends all agents at once. Of their data, only what is on the disk remains.
+// powerOff ends all agents at once. Only their data on the disk remains.
 func (m *machine) powerOff() {
 	for _, r := range m.list() {
 		r.end(cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen})

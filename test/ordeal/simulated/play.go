@@ -236,7 +236,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents. If it kills the runner, nobody reports how they ended.
+// kill kills agents. If it kills the runner, it stays unknown how they ended.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()

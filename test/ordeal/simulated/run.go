@@ -152,7 +152,7 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		if r.by == cli.EndedUnseen { // if the runner was killed, nobody knows how the program ended
+		if r.by == cli.EndedUnseen { // the runner was killed, so it is unknown how the program ended
 			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
 		}
 		r.note("end", "%+v", r.exit)
@@ -263,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from a position. If there is none yet, it waits until there is or gone is closed.
+// readAt reads output from a position. It waits for output until gone is closed.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()
@@ -359,7 +359,7 @@ func (i *input) Read(p []byte) (int, error) {
 	}
 }
 
-// tail contains the end of what was written to standard error.
+// tail contains the end of the output on standard error.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
