@@ -45,12 +45,12 @@ type ContextFiles struct {
 type ConsultAnswer struct {
 	Session  SessionID // session that contains the question and the answer as an entry
 	Entry    cli.TurnID
-	Model    ModelChoice // the model that the agent reported, or else the model of the question
-	Text     string      // the model that the agent reported; if it reported none, the model of the question
-	Whole    string      // the answer; a long answer is shortened
-	LeftOut  int         // the whole answer if Text is shortened; otherwise empty
+	Model    ModelChoice // as the agent reported it, or else as in the question
+	Text     string      // the answer; a long answer is shortened
+	Whole    string      // the whole answer if Text is shortened; otherwise empty
+	LeftOut  int         // number of entries of the session that the model saw shortened or not at all
 	Usage    cli.Usage
-	CostUSD  float64 // number of entries of the session that the model saw shortened or not at all
+	CostUSD  float64 // 0 if the agent does not report it
 	Duration time.Duration
 }
 

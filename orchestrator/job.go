@@ -41,16 +41,16 @@ const (
 // Values of Job.Missed. They select how to handle runs that were due while ductor was not running. MissedOnce is the
 // default.
 const (
-	MissedSkip = "skip" // none of them runs
-	MissedOnce = "once" // one run replaces all of them
-	MissedAll  = "all"  // each of them runs, one after the other
+	MissedSkip = "skip" // skips all missed runs
+	MissedOnce = "once" // one run replaces all missed runs
+	MissedAll  = "all"  // makes up for each missed run, one after the other
 )
 
 // Values of Job.Overlap. They select how to handle a run that is due while an earlier run of the same job has not
 // ended. OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
-	OverlapQueue = "queue" // the run waits, unless MostQueuedRuns already wait; then it is skipped
+	OverlapQueue = "queue" // the run waits; if MostQueuedRuns already wait, the run is skipped
 )
 
 // Values of Job.QuietPolicy. They select how to handle a run that is due in quiet hours. QuietHold is the default.
@@ -134,7 +134,7 @@ type JobTurn struct {
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
 	Rights  Rights        `toml:",inline"`                             // RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; it doubles
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; doubles each time
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 

@@ -103,7 +103,7 @@ type SendRate struct {
 	Every time.Duration // average time from one call to the next
 	Burst int           // number of calls that may follow each other without a pause
 	Until time.Time     // Telegram rejects calls before this time
-	Told  time.Time     // when Telegram sent Until
+	Told  time.Time     // when Telegram reported the time Until
 }
 
 // SendState is the state of an outgoing message.
@@ -131,7 +131,7 @@ type Message struct {
 	Conversation ConversationID
 	State        SendState
 	ID           int   // Telegram's message ID; 0 before it is known
-	Mark         int64 // a number that package bot chooses, or EndShown
+	Mark         int64 // EndShown, or a number that identifies the content
 	// Content is the final content, encoded by package bot. It is nil if the chat already shows it, and if package bot
 	// can compute it again.
 	Content []byte

@@ -36,7 +36,7 @@ type Store interface {
 	CreateSession(ctx context.Context, s Session) error
 	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// See SessionStore.
+	// MoveSession is a method of SessionStore; see there.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TitleSession changes the title of a session, but only if the current title is from.
 	TitleSession(ctx context.Context, id SessionID, from, title string) error

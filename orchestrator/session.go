@@ -159,7 +159,7 @@ type FoundSession struct {
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // if its Conversation is set, search these sessions instead
+	Scope         SessionScope // if Scope.Conversation is set, search this scope instead
 	Elsewhere     PersonID     // if not 0, search this user's sessions in all other conversations instead
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
@@ -198,7 +198,7 @@ type SessionStore interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns a turn, or ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
-	// See StepStore.
+	// StepsOf is a method of StepStore; see there.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// GroupsOf lists the groups in which a user has sent prompts.
 	GroupsOf(ctx context.Context, user PersonID) ([]int64, error)

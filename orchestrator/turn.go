@@ -189,7 +189,7 @@ type Announcement string
 const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
-	Muted        Announcement = "silent" // sent without a sound, in quiet hours
+	Muted        Announcement = "silent" // the message makes no sound, because of quiet hours
 	// Unwanted: not sent, because the user does not want to see the outcome. The card only loses its buttons.
 	Unwanted Announcement = "none"
 )

@@ -22,7 +22,7 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// See package rooted for ReadFile and RealPaths.
+	// ReadFile and RealPaths work like the methods of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }

@@ -337,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // offer rules only to turns for which they would apply
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // offer rules only for turns to which rules apply
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

@@ -106,7 +106,7 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
-	if err != nil { // an input that cannot be compared equals no other input
+	if err != nil { // an input without a JSON form counts as different from all others
 		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)

@@ -15,9 +15,9 @@ import (
 // this has started:
 //   - Running turns continue in their cards. If a turn cannot continue, the card shows that it was interrupted. No
 //     prompt runs twice.
-//   - The chats show the outcomes that they do not show yet.
+//   - Outcomes that a chat does not show yet are sent.
 //   - Queued turns run.
-//   - Messages are corrected that show a turn as waiting although it no longer waits.
+//   - Messages that wrongly show a turn as waiting are corrected.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // runs before all queued turns, although one of them may be before it in turns
+		case w.remains != "": // the turn that was running comes first, even if a queued turn is before it in turns
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -99,7 +99,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // must be in the queue now, so that an abort finds it; its card is already in the chat
+		if len(ran) > 0 { // an abort must find the turn in the queue at once, because the chat shows its card
 			c.start.later, ran[0].after = false, redelivered
 		}
 		for i := range wait { // the first turn may have had a card before the restart

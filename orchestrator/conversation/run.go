@@ -78,7 +78,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
-	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome, so it can wait for the changes
+	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome, so compute the changes first
 		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome

@@ -57,7 +57,7 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 	session, err := orchestrator.Session{}, error(nil)
 	if t.Session != "" {
 		session, err = s.opts.Session(ctx, t.Session)
-	} else { // the turn of an Outsider, which has no session
+	} else { // the turn of an Outsider may have no session
 		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
 	}
 	if err != nil {

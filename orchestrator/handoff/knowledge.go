@@ -37,7 +37,7 @@ type Knowledge struct {
 	own   orchestrator.AgentSession
 	upTo  int64 // number of the newest entry that the agent will have seen when it accepts the prompt
 
-	forgets  bool // see cli.SessionStarted
+	forgets  bool // the agent drops prompts of failed turns; see cli.SessionStarted
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup

@@ -115,7 +115,7 @@ func repositories(ctx context.Context, dir string) (found []string) {
 			if err != nil {
 				continue
 			}
-			entries, _ := d.ReadDir(max(left, 1)) // like an empty directory if it is unreadable
+			entries, _ := d.ReadDir(max(left, 1)) // an unreadable directory counts as empty
 			_ = d.Close()                         // no error matters after reading
 			left -= len(entries)
 			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

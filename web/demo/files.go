@@ -68,7 +68,7 @@ func (p *Page) serveUpload(w http.ResponseWriter, r *http.Request) {
 }
 
 func number(r *http.Request, name string) int64 {
-	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // 0 if it is missing
+	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // n is 0 if the value is missing
 	return n
 }
 

@@ -94,7 +94,7 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		fmt.Fprintln(c.out) // after the question that was not answered
+		fmt.Fprintln(c.out) // ends the line of the question that was not answered
 		return "", errStopped
 	}
 }

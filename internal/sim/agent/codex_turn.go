@@ -171,7 +171,7 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 		t.usage = &st
 		return nil
 	case script.Limits:
-		if t.live != nil { // only the app server reports them
+		if t.live != nil { // only the app server reports usage limits
 			more := false
 			if len(rest) > 0 {
 				_, more = rest[0].(script.Limits)

@@ -27,7 +27,7 @@ type Block struct {
 	Blocks   []Block    `json:"blocks,omitempty"` // blocks inside a quotation or details
 	Items    []ListItem `json:"items,omitempty"`
 	Rows     [][]Cell   `json:"rows,omitempty"`
-	Open     bool       `json:"open,omitempty"` // for details: they are open
+	Open     bool       `json:"open,omitempty"` // whether details are open
 }
 
 // ListItem is an item of a list. Its Label is "1." or "•". An item with a checkbox has no label.

@@ -244,7 +244,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 	return true, nil
 }
 
-// topicIcons maps the IDs of some custom emoji, which everyone can use for topics, to the emoji.
+// topicIcons maps IDs of custom emoji to the emoji that they show. All bots can use these IDs for topics.
 func topicIcons() map[string]string {
 	return map[string]string{
 		"5312536423851630001": "💡", "5312016608254762256": "⚡️", "5417915203100613993": "💬", "5377316857231450742": "❓",

@@ -121,7 +121,7 @@ type Stop struct {
 // Violation reports that ductor broke a rule.
 type Violation struct {
 	Rule   string
-	Token  scenario.Token // the prompt; empty if it is not about a prompt
+	Token  scenario.Token // the prompt; empty if the violation is not about a prompt
 	Detail string
 }
 

@@ -24,7 +24,7 @@ const (
 // disk is a file system on which a test can cause faults.
 type disk struct {
 	kind    diskKind
-	at      string // directory in which it is mounted
+	at      string // directory in which the disk is mounted
 	image   string // file that contains an ext4 file system
 	ballast *os.File
 	frozen  bool

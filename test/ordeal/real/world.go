@@ -199,7 +199,7 @@ func (w *world) environment() []string {
 type daemon struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
-	ended bool // this package has ended it
+	ended bool // the test has ended ductor
 }
 
 func (w *world) command(args ...string) *exec.Cmd {

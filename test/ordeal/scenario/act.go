@@ -42,9 +42,9 @@ type (
 	Break struct{ How Damage }
 	// Leak prints the secret of the world in small pieces, within about a second.
 	Leak struct{}
-	// Compact compacts the agent's context.
+	// Cost sets the cost of the turn in cents.
 	Cost struct{ Cents int }
-	// Compact shortens the context.
+	// Compact compacts the agent's context.
 	Compact struct{}
 )
 

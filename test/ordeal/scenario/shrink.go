@@ -4,7 +4,7 @@ import "slices"
 
 // Shrink returns a smaller scenario that still fails, and from which no single step or act can be removed. It removes
 // large parts of the steps first, then smaller ones, then acts, options and numbers (delta debugging). If s does not
-// fail, Shrink returns s. If fails always gives the same answer for the same scenario, so does Shrink.
+// fail, Shrink returns s. fails reports whether a scenario fails; if it is deterministic, so is Shrink.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s

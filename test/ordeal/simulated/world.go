@@ -35,14 +35,14 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // only the goroutine that starts ductor processes may use it before it has ended
-	failure error        // error of a start; the same goroutine uses it
+	stops   []judge.Stop // used only by the goroutine that starts ductor, until that goroutine has ended
+	failure error        // error of a start; used only by the same goroutine
 	ended   chan struct{}
 	living  sync.WaitGroup
 
 	mu   sync.Mutex
 	life *life
-	gone time.Time // Telegram is unreachable until then
+	gone time.Time // end of the time in which Telegram is unreachable
 }
 
 // secret is in the environment of ductor and of its agents. It must not appear anywhere else.
