@@ -134,7 +134,7 @@ type JobTurn struct {
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
 	Rights  Rights        `toml:",inline"`                             // RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; doubles each time
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry, later doubled
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 
