@@ -86,7 +86,7 @@ func (b *bench) prepare(program string) (err error) {
 // programs are the names of ductor's executables.
 var programs = [...]string{"ductor", "ductor-runner"}
 
-// build builds the programs in programs, and returns the path of ductor.
+// build builds ductor's executables and returns the path of ductor.
 func (b *bench) build() (string, error) {
 	dir := filepath.Join(b.scratch, "built")
 	for _, name := range programs {

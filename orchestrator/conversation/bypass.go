@@ -44,7 +44,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
-		// The bypass is inactive nevertheless, because permissionOf checks the time.
+		// The bypass is inactive anyway, because permissionOf checks the time.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	if turn != "" {

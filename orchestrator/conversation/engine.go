@@ -156,7 +156,7 @@ type OnFailure struct {
 	// Owner gets the codes for agents' log-ins in a private chat. 0 means that users cannot log in agents from a chat.
 	Owner    orchestrator.PersonID
 	Jobs     orchestrator.Jobs // creates jobs for LimitWait and ActionLater; nil disables both
-	Breakers *circuit.Breakers // stop using agents that fail often, for a while; nil means none
+	Breakers *circuit.Breakers // pauses agents that fail often; nil means that agents never pause
 }
 
 // Roles contains the configured roles. The roles may change at any time. internal/roles implements it.

@@ -186,7 +186,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// The mode does not apply nevertheless, because permissionOf checks the environment.
+		// The mode does not apply anyway, because permissionOf checks the environment.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)

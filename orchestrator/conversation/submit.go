@@ -13,7 +13,7 @@ import (
 )
 
 // Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the BusyMode of the
-// conversation decides about the prompt. Receipt.Did reports the result.
+// conversation selects how to handle the prompt. Receipt.Did reports the result.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})

@@ -38,7 +38,7 @@ func (s *Summarizer) Has(ctx context.Context, id orchestrator.SessionID) bool {
 // Sizes of a summary, in tokens.
 const (
 	mostSummarized = 60_000 // maximum tokens of turns in one request
-	summaryShare   = 4      // a summary may use the budget divided by this number
+	summaryShare   = 4      // a summary may use a fourth of the budget
 )
 
 // Write formats turns that do not fit into budget tokens. The result contains a summary of the older turns, and the
@@ -77,7 +77,7 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 	return n
 }
 
-// summarize asks the model for a summary of the former summary and more turns.
+// summarize asks the model to extend a summary by more turns.
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
 	budget int) (string, error) {
 	var b strings.Builder

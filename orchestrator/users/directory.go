@@ -32,7 +32,7 @@ type Directory struct {
 	open  invitations
 }
 
-// cache contains the last answer of the store, for the case that the store does not answer.
+// cache contains the newest data from the store. The Directory uses it if the store does not respond.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster

@@ -88,7 +88,7 @@ func (c *Chat) changeTopic(id TopicID, change func(*Topic)) {
 	}
 }
 
-// Topics returns the topics of the chat by id.
+// Topics returns the topics of the chat, by ID.
 func (c *Chat) Topics() map[TopicID]Topic {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()

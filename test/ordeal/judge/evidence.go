@@ -102,7 +102,7 @@ type AgentEvent struct {
 // What is the kind of an AgentEvent.
 type What string
 
-// What values. All worlds record Effect. Some worlds do not record the others.
+// Values of type What. All worlds record Effect. Some worlds do not record the others.
 const (
 	Got     What = "got"     // the agent got the prompt
 	Effect  What = "effect"  // the effect Name happened

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// facts is the evidence in a form that makes it easy to look up for rules.
+// facts is the evidence, indexed so that rules can look it up.
 type facts struct {
 	Evidence
 	prompts map[scenario.Token]scenario.Prompt

@@ -59,7 +59,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll makes users press all buttons that wait for them. It returns false if no button waited.
+// answerAll makes users answer all requests and questions by pressing buttons. It returns false if nothing was open.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
 		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn must decide

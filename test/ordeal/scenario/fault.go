@@ -88,9 +88,9 @@ type UpdateFault string
 
 // UpdateFault values.
 const (
-	Duplicate UpdateFault = "duplicate" // once more after they were acknowledged
-	Reorder   UpdateFault = "reorder"   // in another order in the same response
-	Lag       UpdateFault = "lag"       // all at once, N steps later
+	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates once more
+	Reorder   UpdateFault = "reorder"   // Telegram sends updates of one response in another order
+	Lag       UpdateFault = "lag"       // Telegram sends the updates N steps later, all at once
 )
 
 func (UpdateFault) values() []string { return []string{"duplicate", "reorder", "lag"} }
@@ -144,7 +144,7 @@ const (
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }
 
-// Clock changes the wall clock. By may be negative.
+// Clock moves the wall clock forward by a duration, or back if the duration is negative.
 type Clock struct{ By time.Duration }
 
 // Suspend suspends the machine: no process runs, while the wall clock continues.
