@@ -17,7 +17,7 @@ type Changed struct {
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why a user cannot undo the changes; empty if undo is possible
 	Ignored bool   `json:"ignored,omitempty"` // the repository contains ignored files, which an undo does not restore
-	// With is the conversation of the other turn, if NoUndo is NoUndoShared.
+	// With is set if NoUndo is NoUndoShared. It is the conversation of the other turn.
 	With ConversationID `json:"with,omitzero"`
 }
 

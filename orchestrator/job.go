@@ -171,8 +171,8 @@ type JobResult struct {
 	Same   int        // number of later runs that had the same answer
 }
 
-// JobRunID identifies one run of a job. It is derived from the cause of the run. If ductor sees the same cause twice,
-// for example after a crash, both have the same ID.
+// JobRunID identifies one run of a job. It is derived from the cause of the run. If ductor handles the same cause
+// twice, for example after a crash, the ID is the same each time.
 type JobRunID string
 
 // DueRun returns the ID of the run that is due at this time.

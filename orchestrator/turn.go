@@ -76,7 +76,7 @@ type Entry struct {
 	Into    cli.TurnID  // for TurnSteered, the running turn to which ductor added the prompt; otherwise empty
 	// Number is the position of the entry in its session. Entries get their numbers when they end. Before that it is 0.
 	Number int64
-	UpTo   int64 // Number of the last older entry that was part of the prompt for the agent
+	UpTo   int64 // Number of the newest entry that the agent got as history with the prompt
 	// Seen means that the agent may already know this entry, before it gets the entry as history. The store does not
 	// contain Seen.
 	Seen bool

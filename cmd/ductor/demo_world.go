@@ -86,7 +86,7 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 // lookPatience limits how long ductor checks which agents are logged in.
 const lookPatience = 30 * time.Second
 
-// loggedIn makes the first agent that is logged in the default agent. It returns false if none is.
+// loggedIn finds the first agent that is logged in and makes it the default agent. It returns false if no agent is.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()

@@ -69,8 +69,8 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// inspect adds information about files to a request: the files of a skill, a plan, and where symbolic links lead. It
-// reads them in the turn's environment.
+// inspect adds information about files to a request: the files of a skill, a plan, and the targets of symbolic links.
+// It reads them in the turn's environment.
 func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -81,7 +81,7 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	r.findLinks(ctx, a)
 }
 
-// findLinks adds to a request where its symbolic links lead. If that cannot be found out, it marks the request as
+// findLinks adds the targets of symbolic links to a request. If it cannot resolve the paths, it marks the request as
 // incomplete.
 func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalRequest) {
 	p, named := a.Request, pathsOf(*a)

@@ -142,8 +142,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits for d, or until the fault is removed, the client disconnects, or the server ends. If the client
-// disconnects, the call takes effect nevertheless.
+// wait waits for d, or until the fault is removed, the client disconnects, or the server ends. The call takes effect
+// even if the client disconnects.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
