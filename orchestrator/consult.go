@@ -67,7 +67,7 @@ type GroupQuestion struct {
 
 // Work is a task that the agent of a running turn delegates to another agent.
 type Work struct {
-	ConsultQuestion // the question and its conversation, which is the one of the running turn
+	ConsultQuestion // the task, in the conversation of the running turn
 	// For is the running turn. The work has the rights and the directory of that turn, and ends with it.
 	For          ActiveTurn
 	Role         string         // the name of the configured role that the agent gets; empty for none
