@@ -34,9 +34,9 @@ const (
 	nothing = 20 * time.Millisecond
 )
 
-// Linear fails the test if the time of work grows faster than the length of the text. work must parse the text in the
-// goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on the load of the machine.
-// It tries several times before it fails.
+// Linear fails the test if a parser's time grows faster than the length of the text. The function work must parse the
+// text in the goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on the load of
+// the machine. It tries several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -67,7 +67,7 @@ func growth(short, long func()) (grows bool, least float64) {
 	return true, least
 }
 
-// processorTime returns how much CPU time work takes.
+// processorTime calls work and returns the CPU time that the call took.
 func processorTime(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -84,7 +84,7 @@ func threadTime() time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// Benchmark measures how much CPU time work takes for a megabyte of each text.
+// Benchmark measures the CPU time that the function work needs for a megabyte of each text.
 func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
 	all := texts(1 << 20)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

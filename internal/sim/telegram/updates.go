@@ -187,8 +187,7 @@ func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
 
-// acknowledge drops the updates before offset. If offset is negative, only the newest updates stay, as many as its
-// absolute value.
+// acknowledge drops the updates before offset. If offset is -n, it keeps only the n newest updates.
 func (u *updateQueue) acknowledge(offset int64) {
 	if offset < 0 {
 		drop := max(0, int64(len(u.waiting))+offset)

@@ -36,7 +36,8 @@ type (
 	Sleep struct{ For time.Duration }
 	// Background causes the effect with a command in the background. Only Claude supports it.
 	Background struct{ For time.Duration }
-	// Fail makes requests to the model's API fail with an HTTP status. They fail Times times or, if Times is 0, always.
+	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
+	// all requests fail.
 	Fail struct{ Status, Times int }
 	// Break makes the agent misbehave.
 	Break struct{ How Damage }
